@@ -1,0 +1,1 @@
+"""The scenario file: its words, its checks, and the topology it describes."""

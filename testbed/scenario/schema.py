@@ -1,0 +1,523 @@
+"""The words of a scenario file as frozen models; below this border nobody sees a dict.
+
+Durations are float seconds, rates requests per second, percentages fractions. Field names are the keys of the
+file (`from`, `for`, `class` and `set` carry a trailing underscore here). Checks that need one object alone sit
+in it; checks across objects sit in `load.py`, which also gives every message its line.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, PrivateAttr, Tag, model_validator
+
+from testbed.scenario.quantity import Dimension, Duration, Percent, Rate, Step, StepSize, WallDuration
+
+Count = Annotated[int, Field(strict=True, ge=0)]
+PositiveCount = Annotated[int, Field(strict=True, ge=1)]
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Positive = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
+Probability = Annotated[float, Field(strict=True, ge=0, le=1)]
+PositiveDuration = Annotated[Duration, Field(gt=0)]
+DurationFromZero = Annotated[Duration, Field(ge=0)]
+PositiveRate = Annotated[Rate, Field(gt=0)]
+Loss = Annotated[Percent, Field(ge=0, le=1)]
+Flag = Annotated[bool, Field(strict=True)]
+Name = Annotated[str, Field(strict=True, min_length=1)]
+Path = Literal["request", "reply", "observation", "probe"]
+Sampling = Literal["chance", "low_discrepancy"]
+
+
+class Words(BaseModel):
+    """A group of keys of the scenario file: frozen, and unknown keys are faults."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+def one_of(words: Words, *keys: str) -> None:
+    """Raise ValueError unless exactly one of the keys is given."""
+    given = [key for key in keys if getattr(words, key) is not None]
+    if len(given) != 1:
+        said = "none is given" if not given else f"{' and '.join(given)} are given"
+        raise ValueError(f"exactly one of {', '.join(keys)} is due, {said}")
+
+
+# --- classes of traffic -------------------------------------------------------------------------------------
+
+
+class LogNormal(Words):
+    """A lognormal count with its mean and its coefficient of variation."""
+
+    mean: Positive
+    cv: NotNegative
+
+
+class Geometric(Words):
+    """A geometric count (1, 2, 3, ...) with its mean; memoryless."""
+
+    mean: Annotated[float, Field(strict=True, ge=1)]
+
+
+class Tokens(Words):
+    """How many tokens a request brings: fixed, lognormal, geometric, or a table of quantiles."""
+
+    fixed: PositiveCount | None = None
+    lognormal: LogNormal | None = None
+    geometric: Geometric | None = None
+    quantiles: Annotated[tuple[tuple[Probability, NotNegative], ...], Field(min_length=2)] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_number(cls, value: Any) -> Any:
+        """A bare whole number is a fixed count."""
+        return {"fixed": value} if isinstance(value, int) and not isinstance(value, bool) else value
+
+    @model_validator(mode="after")
+    def _check(self) -> Tokens:
+        one_of(self, "fixed", "lognormal", "geometric", "quantiles")
+        if self.quantiles is not None:
+            probabilities = [probability for probability, _ in self.quantiles]
+            counts = [count for _, count in self.quantiles]
+            if probabilities != sorted(set(probabilities)) or counts != sorted(counts):
+                raise ValueError("quantiles are to rise: [[0, 1], [0.5, 120], [1, 900]]")
+            if probabilities[0] != 0 or probabilities[-1] != 1:
+                raise ValueError("quantiles are to begin at probability 0 and end at 1")
+        return self
+
+
+class Slo(Words):
+    """What counts as good service: the longest first token and the longest mean gap between tokens."""
+
+    first_token: PositiveDuration
+    token_gap: PositiveDuration
+
+
+class TrafficClass(Words):
+    """A class of requests: the tokens they bring and how long a client waits."""
+
+    prompt_tokens: Tokens = Tokens(fixed=1)
+    output_tokens: Tokens = Tokens(fixed=1)
+    timeout: PositiveDuration = 30.0
+    slo: Slo | None = None
+
+
+# --- roots and their traffic --------------------------------------------------------------------------------
+
+
+class Gamma(Words):
+    """Gamma-distributed gaps with this coefficient of variation."""
+
+    cv: Positive
+
+
+class GammaArrivals(Words):
+    """Arrivals with gamma-distributed gaps: cv 1 is Poisson, above 1 bursty."""
+
+    gamma: Gamma
+
+
+class Stage(Words):
+    """From this instant on, this rate (absolute, or as a share of capacity)."""
+
+    at: DurationFromZero
+    rate: Annotated[Rate, Field(ge=0)] | None = None
+    load: NotNegative | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Stage:
+        one_of(self, "rate", "load")
+        return self
+
+
+class Traffic(Words):
+    """One stream of requests at a root: a class, how often, and the policy that places them."""
+
+    class_: Name = Field(alias="class")
+    policy: Name
+    rate: PositiveRate | None = None
+    load: Positive | None = None
+    stages: Annotated[tuple[Stage, ...], Field(min_length=1)] | None = None
+    trace: Name | None = None
+    weight: Positive = 1.0
+    arrivals: Literal["poisson", "evenly_spaced"] | GammaArrivals = "poisson"
+    allowed: Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Traffic:
+        one_of(self, "rate", "load", "stages", "trace")
+        if self.stages is not None:
+            instants = [stage.at for stage in self.stages]
+            if instants != sorted(set(instants)):
+                raise ValueError("the stages are to follow each other in time")
+        return self
+
+
+class Root(Words):
+    """A root: the traffic it receives and the cells it may use (all, unless given)."""
+
+    traffic: Annotated[tuple[Traffic, ...], Field(min_length=1)]
+    allowed: Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
+
+
+class Trace(Words):
+    """A recorded trace that roots replay, split among them by the weights of their traffic lines.
+
+    `rate_factor` divides the time stamps; `from` and `for` cut a window in the time of the trace file.
+    """
+
+    path: Name
+    format: Literal["azure", "mooncake"]
+    rate_factor: Positive = 1.0
+    from_: DurationFromZero = Field(default=0.0, alias="from")
+    for_: PositiveDuration | None = Field(default=None, alias="for")
+
+
+# --- cells --------------------------------------------------------------------------------------------------
+
+
+class Reports(Words):
+    """How often load is reported, and whether the reporters do so together."""
+
+    every: PositiveDuration = 0.1
+    phase: Literal["staggered", "in_phase"] = "staggered"
+
+
+class Leaf(Words):
+    """The leaves of a cell: the policy that picks a server, and how many leaves share the servers."""
+
+    policy: Name | None = None
+    count: PositiveCount = 1
+
+
+class RateCurveWords(Words):
+    """The rate curve capacity * N / (half + N) of one server, by processor sharing."""
+
+    capacity: PositiveRate
+    half: Positive
+
+
+class Service(Words):
+    """A simple service model for theory: k slots with exponential or fixed service, or a rate curve."""
+
+    slots: PositiveCount | None = None
+    exponential: PositiveDuration | None = None
+    fixed: PositiveDuration | None = None
+    rate_curve: RateCurveWords | None = None
+    work: Literal["exponential", "fixed"] | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Service:
+        one_of(self, "slots", "rate_curve")
+        if self.slots is not None:
+            one_of(self, "exponential", "fixed")
+            if self.work is not None:
+                raise ValueError("work goes with rate_curve; slots take exponential or fixed")
+        elif self.exponential is not None or self.fixed is not None:
+            raise ValueError("exponential and fixed go with slots; a rate_curve takes work")
+        return self
+
+
+class Cell(Words):
+    """A group of equal servers behind one leaf or several."""
+
+    servers: PositiveCount
+    profile: Name | None = None
+    service: Service | None = None
+    max_sequences: PositiveCount | None = None
+    kv_tokens: PositiveCount | None = None
+    step_tokens: PositiveCount | None = None
+    leaf: Leaf = Leaf()
+    reports: Reports | None = None
+    server_reports: Reports = Reports()
+
+    @model_validator(mode="after")
+    def _check(self) -> Cell:
+        one_of(self, "profile", "service")
+        if self.service is not None:
+            for key in ("max_sequences", "kv_tokens", "step_tokens"):
+                if getattr(self, key) is not None:
+                    raise ValueError(f"{key} goes with a GPU profile; a service model has no such limit")
+        return self
+
+
+# --- policies -----------------------------------------------------------------------------------------------
+
+Cost = Literal["in_flight", "in_flight_per_capacity", "latency", "marginal"]
+LatencyModel = Literal["profile", "scaled", "fitted"]
+
+
+class RandomPolicy(Words):
+    """Each request to an allowed target at random."""
+
+    kind: Literal["random"]
+
+
+class RoundRobinPolicy(Words):
+    """Each request to the next allowed target in turn."""
+
+    kind: Literal["round_robin"]
+
+
+class WeightedPolicy(Words):
+    """A static split: by capacity or by given weights; `draw: request` keys the choice by request id alone."""
+
+    kind: Literal["weighted"]
+    weights: Literal["capacity"] | dict[Name, NotNegative] = "capacity"
+    draw: Literal["chance", "low_discrepancy", "request"] = "chance"
+
+
+class CostPolicy(Words):
+    """What policies that compare costs have in common."""
+
+    cost: Cost = "in_flight_per_capacity"
+    model: LatencyModel = "scaled"
+    view: Literal["reports", "own_counts"] = "reports"
+    own_count_correction: Flag = False
+    ties: Literal["rotated", "random", "first"] = "rotated"
+
+
+class LeastCostPolicy(CostPolicy):
+    """Each request to the allowed target of least believed cost."""
+
+    kind: Literal["least_cost"]
+
+
+class TwoChoicesPolicy(CostPolicy):
+    """The better of two allowed targets drawn at random."""
+
+    kind: Literal["two_choices"]
+
+
+class FlowPolicy(Words):
+    """Probabilities that move by gradient steps: x <- projection(x - step * interval * cost)."""
+
+    kind: Literal["flow"]
+    cost: Cost = "marginal"
+    model: LatencyModel = "scaled"
+    step: StepSize
+    interval: PositiveDuration | None = None
+    update: Literal["timer", "on_report"] = "timer"
+    sampling: Sampling = "chance"
+    start: Literal["even", "capacity"] | dict[Name, NotNegative] = "even"
+
+
+class PrequalPolicy(Words):
+    """A pool of probes and the hot-cold rule (Prequal, NSDI 2024)."""
+
+    kind: Literal["prequal"]
+    pool: PositiveCount = 16
+    probes_per_request: Positive = 3.0
+    removals_per_request: NotNegative = 1.0
+    hot_quantile: Probability = 0.84
+    max_age: PositiveDuration = 1.0
+    delta: Positive = 1.0
+
+
+class UserPolicy(Words):
+    """A policy of the user's own: `kind: my_module:MyPolicy`, with its parameters."""
+
+    kind: Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")]
+    params: dict[Name, Any] = Field(default_factory=dict)
+
+
+POLICY_KINDS: dict[str, type[Words]] = {
+    "random": RandomPolicy,
+    "round_robin": RoundRobinPolicy,
+    "weighted": WeightedPolicy,
+    "least_cost": LeastCostPolicy,
+    "two_choices": TwoChoicesPolicy,
+    "flow": FlowPolicy,
+    "prequal": PrequalPolicy,
+}
+
+
+def policy_tag(value: Any) -> str | None:
+    """Which model reads a policy: its kind, or 'user' for an import path; None for an unknown kind."""
+    kind = value.get("kind") if isinstance(value, dict) else getattr(value, "kind", None)
+    if not isinstance(kind, str):
+        return None
+    if ":" in kind:
+        return "user"
+    return kind if kind in POLICY_KINDS else None
+
+
+Policy = Annotated[
+    Annotated[RandomPolicy, Tag("random")]
+    | Annotated[RoundRobinPolicy, Tag("round_robin")]
+    | Annotated[WeightedPolicy, Tag("weighted")]
+    | Annotated[LeastCostPolicy, Tag("least_cost")]
+    | Annotated[TwoChoicesPolicy, Tag("two_choices")]
+    | Annotated[FlowPolicy, Tag("flow")]
+    | Annotated[PrequalPolicy, Tag("prequal")]
+    | Annotated[UserPolicy, Tag("user")],
+    Discriminator(policy_tag),
+]
+
+DEFAULT_LEAF_POLICY = LeastCostPolicy(kind="least_cost", cost="in_flight", view="own_counts")
+
+
+# --- links and faults ---------------------------------------------------------------------------------------
+
+
+class Jitter(Words):
+    """The spread of a link's delay, keeping the mean of `delay` but for the cut at 0 of `normal`.
+
+    normal: standard deviation, truncated at 0 and sampled as such; uniform: half-width; lognormal: standard
+    deviation; table: equally likely delays to add, interpolated between neighbours.
+    """
+
+    normal: DurationFromZero | None = None
+    uniform: DurationFromZero | None = None
+    lognormal: DurationFromZero | None = None
+    table: Annotated[tuple[DurationFromZero, ...], Field(min_length=2)] | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Jitter:
+        one_of(self, "normal", "uniform", "lognormal", "table")
+        return self
+
+
+class Impairment(Words):
+    """What a link may do to its messages; a key left out keeps what an earlier line said."""
+
+    delay: DurationFromZero | None = None
+    jitter: Jitter | None = None
+    loss: Loss | None = None
+    order: Literal["kept", "free"] | None = None
+
+
+class LinkLine(Impairment):
+    """An impairment of the links between two sets of nodes, on one path or on all."""
+
+    from_: Name = Field(alias="from")
+    to: Name
+    path: Path | None = None
+
+
+class LinkTarget(Words):
+    """The links a fault touches."""
+
+    from_: Name = Field(alias="from")
+    to: Name
+    path: Path | None = None
+
+
+class Setting(Impairment):
+    """What a fault sets: `speed` on servers, the keys of a link on links."""
+
+    speed: Positive | None = None
+
+
+class FaultLine(Words):
+    """One fault: when, for how long (for good, unless given), on whom, and what it sets."""
+
+    at: DurationFromZero
+    for_: PositiveDuration | None = Field(default=None, alias="for")
+    cell: Name | None = None
+    server: Name | None = None
+    link: LinkTarget | None = None
+    set_: Setting = Field(alias="set")
+
+    @model_validator(mode="after")
+    def _check(self) -> FaultLine:
+        one_of(self, "cell", "server", "link")
+        given = {key for key in Setting.model_fields if getattr(self.set_, key) is not None}
+        if not given:
+            raise ValueError("set is empty: nothing would change")
+        if self.link is not None and "speed" in given:
+            raise ValueError("speed is set on a cell or a server, not on a link")
+        if self.link is None and given != {"speed"}:
+            raise ValueError(f"{', '.join(sorted(given - {'speed'}))} is set on a link, not on a server")
+        return self
+
+
+# --- the whole ----------------------------------------------------------------------------------------------
+
+
+class Records(Words):
+    """How much is recorded: the share of decisions with all candidates, and how often the truth is sampled."""
+
+    decisions: Loss = 0.01
+    samples: PositiveDuration = 0.1
+
+
+class Live(Words):
+    """How the live engine carries messages: the transport, and the least spacing of passes of a busy loop."""
+
+    transport: Literal["ipc", "tcp"] = "ipc"
+    pass_spacing: Annotated[WallDuration, Field(ge=0)] = 0.0
+
+
+class Scenario(Words):
+    """One arm of a scenario file, fully resolved: all that a run needs to know."""
+
+    name: Name
+    duration: PositiveDuration
+    warmup: DurationFromZero = 0.0
+    drain: DurationFromZero = 30.0
+    seed: Count = 1
+    time_scale: Positive = 1.0
+    dating: Literal["actual", "due"] = "actual"
+    groups: dict[Name, tuple[Name, ...]] = Field(default_factory=dict)
+    cells: Annotated[dict[Name, Cell], Field(min_length=1)]
+    roots: Annotated[dict[Name, Root], Field(min_length=1)]
+    reports: Reports = Reports()
+    classes: Annotated[dict[Name, TrafficClass], Field(min_length=1)]
+    policies: dict[Name, Policy] = Field(default_factory=dict)
+    traces: dict[Name, Trace] = Field(default_factory=dict)
+    links: tuple[LinkLine, ...] = ()
+    faults: tuple[FaultLine, ...] = ()
+    records: Records = Records()
+    live: Live = Live()
+    _stretch: float = PrivateAttr(default=1.0)
+
+    @property
+    def stretch(self) -> float:
+        """Factor on times that stand outside the file, such as those of GPU profiles: 1, or `time_scale` in run time."""
+        return self._stretch
+
+    def scaled(self) -> Scenario:
+        """The scenario in run time: every duration times `time_scale`, rates and steps divided to match.
+
+        The mark for what is stretched is the dimension in a field's annotation, so a new key needs no line here.
+        """
+        assert self._stretch == 1.0, "the scenario is in run time already"
+        if self.time_scale == 1.0:
+            return self
+        scaled: Scenario = _scaled(self, self.time_scale)
+        scaled._stretch = self.time_scale
+        return scaled
+
+
+def _scaled(words: Any, time_scale: float) -> Any:
+    changes = {}
+    for key, info in type(words).model_fields.items():
+        powers = [mark.time_power for mark in info.metadata if isinstance(mark, Dimension)]
+        value = getattr(words, key)
+        changes[key] = _scaled_value(
+            value, time_scale, powers[0] if powers else _nested_power(info.annotation)
+        )
+    return words.model_copy(update=changes)
+
+
+def _scaled_value(value: Any, time_scale: float, power: int) -> Any:
+    if isinstance(value, Words):
+        return _scaled(value, time_scale)
+    if isinstance(value, dict):
+        return {key: _scaled_value(each, time_scale, power) for key, each in value.items()}
+    if isinstance(value, tuple):
+        return tuple(_scaled_value(each, time_scale, power) for each in value)
+    if isinstance(value, Step):
+        return value.scaled(time_scale)
+    if power == 0 or not isinstance(value, float):
+        return value
+    return value * time_scale if power > 0 else value / time_scale
+
+
+def _nested_power(annotation: Any) -> int:
+    """The power of time of an annotation such as `Duration | None` or a tuple of durations; 0 for none."""
+    for mark in getattr(annotation, "__metadata__", ()):
+        if isinstance(mark, Dimension):
+            return mark.time_power
+    return next((power for part in get_args(annotation) if (power := _nested_power(part))), 0)

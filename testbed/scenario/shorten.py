@@ -1,0 +1,38 @@
+"""A scenario made shorter or longer in proportion, for a quick look or a test.
+
+Only what is pinned to the course of the run moves: the warm-up, the faults and the stages of rates. Delays, work and
+policies stay as they are, so what happens between two events is the same, there is only less of it.
+"""
+
+from __future__ import annotations
+
+from testbed.scenario.schema import FaultLine, Root, Scenario, Traffic
+
+
+def with_duration(scenario: Scenario, duration_s: float) -> Scenario:
+    """The scenario with this duration; warm-up, faults and stages at the same fraction of it as before."""
+    factor = duration_s / scenario.duration
+    return scenario.model_copy(
+        update={
+            "duration": duration_s,
+            "warmup": scenario.warmup * factor,
+            "faults": tuple(_moved_fault(line, factor) for line in scenario.faults),
+            "roots": {name: _moved_root(root, factor) for name, root in scenario.roots.items()},
+        }
+    )
+
+
+def _moved_fault(line: FaultLine, factor: float) -> FaultLine:
+    length_s = None if line.for_ is None else line.for_ * factor
+    return line.model_copy(update={"at": line.at * factor, "for_": length_s})
+
+
+def _moved_root(root: Root, factor: float) -> Root:
+    return root.model_copy(update={"traffic": tuple(_moved_traffic(line, factor) for line in root.traffic)})
+
+
+def _moved_traffic(line: Traffic, factor: float) -> Traffic:
+    if line.stages is None:
+        return line
+    stages = tuple(stage.model_copy(update={"at": stage.at * factor}) for stage in line.stages)
+    return line.model_copy(update={"stages": stages})

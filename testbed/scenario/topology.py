@@ -1,0 +1,206 @@
+"""Scenario to topology: the named nodes and the directed links between them.
+
+Nodes are named `root.west`, `us/leaf-1`, `us/server-2` everywhere. A link joins two nodes on one path; its
+impairment is what the lines of the scenario that match it say, later lines overriding earlier ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from testbed.scenario.schema import (
+    DEFAULT_LEAF_POLICY,
+    FaultLine,
+    Impairment,
+    Jitter,
+    Policy,
+    PrequalPolicy,
+    Scenario,
+)
+
+
+@dataclass(frozen=True)
+class Node:
+    """One process of the testbed: `kind` is root, leaf or server; `cell` is empty for a root."""
+
+    name: str
+    kind: str
+    cell: str = ""
+    index: int = 0  # position among its kind in its cell, or among the roots
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What a link does to messages: base delay, spread, loss, and whether order is kept."""
+
+    delay_s: float = 0.0
+    jitter: Jitter | None = None
+    loss: float = 0.0
+    order: str = "free"
+
+    def changed(self, words: Impairment) -> Effect:
+        """This effect with the keys that `words` gives."""
+        return Effect(
+            self.delay_s if words.delay is None else words.delay,
+            self.jitter if words.jitter is None else words.jitter,
+            self.loss if words.loss is None else words.loss,
+            self.order if words.order is None else words.order,
+        )
+
+
+@dataclass(frozen=True)
+class Link:
+    """A directed link on one path: `request`, `reply`, `observation` or `probe`."""
+
+    number: int
+    source: str
+    target: str
+    path: str
+    effect: Effect
+
+
+@dataclass(frozen=True)
+class Topology:
+    """All nodes and links of a scenario, in the order of the file."""
+
+    nodes: dict[str, Node]
+    links: tuple[Link, ...]
+    leaves: dict[str, tuple[str, ...]] = field(default_factory=dict)  # cell -> names of its leaves
+    servers: dict[str, tuple[str, ...]] = field(default_factory=dict)  # cell -> names of its servers
+
+    def outgoing(self, node: str) -> list[Link]:
+        """The links that this node sends on."""
+        return [link for link in self.links if link.source == node]
+
+    def incoming(self, node: str) -> list[Link]:
+        """The links that end at this node."""
+        return [link for link in self.links if link.target == node]
+
+
+def root_name(root: str) -> str:
+    """The node that plays this root."""
+    return f"root.{root}"
+
+
+def build_topology(scenario: Scenario) -> Topology:
+    """The nodes and links of a scenario."""
+    leaves, servers = _leaves(scenario), _servers(scenario)
+    nodes = build_nodes(scenario)
+    pairs = _pairs(scenario, leaves, servers)
+    effects = _effects(scenario, nodes, pairs)
+    links = tuple(
+        Link(number, *pair, effect) for number, (pair, effect) in enumerate(zip(pairs, effects, strict=True))
+    )
+    return Topology(nodes, links, leaves, servers)
+
+
+def build_nodes(scenario: Scenario) -> dict[str, Node]:
+    """The nodes of a scenario by name; asks nothing of its policies and links."""
+    leaves, servers = _leaves(scenario), _servers(scenario)
+    nodes = [Node(root_name(root), "root", index=i) for i, root in enumerate(scenario.roots)]
+    for cell in scenario.cells:
+        nodes += [Node(name, "leaf", cell, i) for i, name in enumerate(leaves[cell])]
+        nodes += [Node(name, "server", cell, i) for i, name in enumerate(servers[cell])]
+    return {node.name: node for node in nodes}
+
+
+def leaf_policy(scenario: Scenario, cell: str) -> Policy:
+    """The policy of the leaves of a cell: least in flight by their own counts, unless the file names one."""
+    name = scenario.cells[cell].leaf.policy
+    return DEFAULT_LEAF_POLICY if name is None else scenario.policies[name]
+
+
+def reads_reports(policy: Policy) -> bool:
+    """Whether a policy looks at reports of its targets (a leaf's servers report only then)."""
+    return getattr(policy, "view", None) == "reports" or getattr(policy, "kind", "").count(":") == 1
+
+
+def matching_nodes(scenario: Scenario, nodes: dict[str, Node], pattern: str) -> list[str]:
+    """The nodes that a name, a glob or a group means.
+
+    `cell.us` (or a glob such as `cell.*`) means the leaves of that cell; a group means all that its members do.
+    """
+    if pattern in scenario.groups:
+        members = scenario.groups[pattern]
+        found = {name for member in members for name in matching_nodes(scenario, nodes, member)}
+        return [name for name in nodes if name in found]
+    return [
+        node.name
+        for node in nodes.values()
+        if fnmatchcase(node.name, pattern)
+        or (node.kind == "leaf" and fnmatchcase(f"cell.{node.cell}", pattern))
+    ]
+
+
+def matching_links(scenario: Scenario, topology: Topology, line: FaultLine) -> list[Link]:
+    """The links that a fault line touches; empty for a fault on servers."""
+    if line.link is None:
+        return []
+    sources = set(matching_nodes(scenario, topology.nodes, line.link.from_))
+    targets = set(matching_nodes(scenario, topology.nodes, line.link.to))
+    return [
+        link
+        for link in topology.links
+        if link.source in sources and link.target in targets and line.link.path in (None, link.path)
+    ]
+
+
+def matching_servers(scenario: Scenario, topology: Topology, line: FaultLine) -> list[str]:
+    """The servers that a fault line touches; empty for a fault on links."""
+    if line.cell is not None:
+        return list(topology.servers[line.cell])
+    if line.server is not None:
+        named = matching_nodes(scenario, topology.nodes, line.server)
+        return [name for name in named if topology.nodes[name].kind == "server"]
+    return []
+
+
+def _leaves(scenario: Scenario) -> dict[str, tuple[str, ...]]:
+    return {
+        name: tuple(f"{name}/leaf-{i + 1}" for i in range(cell.leaf.count))
+        for name, cell in scenario.cells.items()
+    }
+
+
+def _servers(scenario: Scenario) -> dict[str, tuple[str, ...]]:
+    return {
+        name: tuple(f"{name}/server-{i + 1}" for i in range(cell.servers))
+        for name, cell in scenario.cells.items()
+    }
+
+
+def _pairs(
+    scenario: Scenario, leaves: dict[str, tuple[str, ...]], servers: dict[str, tuple[str, ...]]
+) -> list[tuple[str, str, str]]:
+    """(source, target, path) of every link."""
+    pairs: list[tuple[str, str, str]] = []
+    for root in scenario.roots:
+        for cell in scenario.cells:
+            for leaf in leaves[cell]:
+                pairs.append((root_name(root), leaf, "request"))
+                pairs.append((leaf, root_name(root), "reply"))
+                pairs.append((leaf, root_name(root), "observation"))
+    for cell in scenario.cells:
+        policy = leaf_policy(scenario, cell)
+        for leaf in leaves[cell]:
+            for server in servers[cell]:
+                pairs.append((leaf, server, "request"))
+                pairs.append((server, leaf, "reply"))
+                if reads_reports(policy):
+                    pairs.append((server, leaf, "observation"))
+                if isinstance(policy, PrequalPolicy) or ":" in policy.kind:
+                    pairs.append((leaf, server, "probe"))
+                    pairs.append((server, leaf, "probe"))
+    return pairs
+
+
+def _effects(scenario: Scenario, nodes: dict[str, Node], pairs: list[tuple[str, str, str]]) -> list[Effect]:
+    effects = [Effect()] * len(pairs)
+    for line in scenario.links:
+        sources = set(matching_nodes(scenario, nodes, line.from_))
+        targets = set(matching_nodes(scenario, nodes, line.to))
+        for i, (source, target, path) in enumerate(pairs):
+            if source in sources and target in targets and line.path in (None, path):
+                effects[i] = effects[i].changed(line)
+    return effects
