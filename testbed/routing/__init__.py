@@ -1,0 +1,1 @@
+"""Beliefs, costs and the policies that choose a target; the same at both tiers."""

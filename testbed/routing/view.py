@@ -1,0 +1,217 @@
+"""What a balancer believes of its targets, and how old each belief is.
+
+The same at both tiers: the targets of a root are cells, those of a leaf are servers. A belief comes from reports
+(which have an age), from the balancer's own unanswered requests (which have none), and from round trips that it
+measured itself. Nothing here looks at the truth: only the records and the tests may.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from testbed.roles.messages import Report
+from testbed.serving.rate_curve import RateCurve
+
+NETWORK_WEIGHT = 1 / 16  # of the newest round trip: sixteen replies tell a changed delay from jitter
+
+
+class Target:
+    """The belief of one target; the balancer that owns it alone changes it.
+
+    Attributes:
+        name: the cell's or the server's.
+        index: position in `View.targets`.
+        curve: rate curve of one of its servers for the mix of work of this balancer.
+        servers: how many equal servers stand behind it (1 for a server).
+        capacity_per_s: the most that it completes, all servers together.
+        alpha_s, beta_s, n_cap: of `curve`, for costs at each decision.
+        queued, running, in_flight, arrivals: as reported; the sum over the latest report of each reporter, where
+            one that was never heard counts 0.
+        error_fraction, speed, fitted_a_s, fitted_b_s, model_error: as reported; the mean over the reporters.
+        sequence, received_at_s: of the report received last; -1 and NaN before any.
+        measured_at_s: the oldest among the latest reports of all reporters; NaN before any.
+        reports: the latest report of each reporter, by name.
+        own_in_flight: this balancer's own requests that are unanswered.
+        keeps_unseen: whether `unseen` is kept; set for policies that correct reports by their own sends.
+        unseen: own unanswered requests that had not arrived when the belief was measured, with the instant of sending.
+        network_s: smoothed round trip without the time in the target; NaN until the first reply.
+    """
+
+    __slots__ = (
+        "alpha_s",
+        "arrivals",
+        "beta_s",
+        "capacity_per_s",
+        "curve",
+        "error_fraction",
+        "fitted_a_s",
+        "fitted_b_s",
+        "in_flight",
+        "index",
+        "keeps_unseen",
+        "measured_at_s",
+        "model_error",
+        "n_cap",
+        "name",
+        "network_s",
+        "own_in_flight",
+        "queued",
+        "received_at_s",
+        "reports",
+        "running",
+        "sequence",
+        "servers",
+        "speed",
+        "unseen",
+    )
+
+    def __init__(self, name: str, curve: RateCurve, servers: int = 1, index: int = 0) -> None:
+        """A target of which nothing is known yet: idle, at the speed of its curve."""
+        self.name = name
+        self.index = index
+        self.curve = curve
+        self.servers = servers
+        self.capacity_per_s = servers * curve.capacity_per_s
+        self.alpha_s = curve.alpha_s
+        self.beta_s = curve.beta_s
+        self.n_cap = curve.n_cap
+        self.queued = 0
+        self.running = 0
+        self.in_flight = 0
+        self.arrivals = 0
+        self.error_fraction = 0.0
+        self.speed = 1.0
+        self.fitted_a_s = math.nan
+        self.fitted_b_s = math.nan
+        self.model_error = math.nan
+        self.sequence = -1
+        self.measured_at_s = math.nan
+        self.received_at_s = math.nan
+        self.reports: dict[str, Report] = {}
+        self.own_in_flight = 0
+        self.keeps_unseen = False
+        self.unseen: dict[int, float] = {}
+        self.network_s = math.nan
+
+    def on_sent(self, request_id: int, now_s: float) -> None:
+        """The balancer has sent it a request."""
+        self.own_in_flight += 1
+        if self.keeps_unseen:
+            self.unseen[request_id] = now_s
+
+    def on_answered(self, request_id: int) -> None:
+        """A request of the balancer is over: replied, or given up."""
+        self.own_in_flight -= 1
+        if self.keeps_unseen:
+            self.unseen.pop(request_id, None)
+
+    def on_network(self, sample_s: float) -> None:
+        """A round trip was measured: reply received - request sent - time in the target."""
+        known_s = self.network_s
+        self.network_s = sample_s if known_s != known_s else known_s + (sample_s - known_s) * NETWORK_WEIGHT
+
+    def on_report(self, source: str, report: Report, now_s: float) -> bool:
+        """A report has arrived from one of its reporters.
+
+        Returns:
+            Whether it was taken: one measured before the last one of the same reporter is not.
+        """
+        reports = self.reports
+        last = reports.get(source)
+        if last is not None and report.measured_at_s < last.measured_at_s:
+            return False
+        reports[source] = report
+        self.sequence = report.sequence
+        self.received_at_s = now_s
+        if len(reports) == 1:
+            self._take(report)
+        else:
+            self._merge(list(reports.values()))
+        if self.unseen:
+            self._forget_seen()
+        return True
+
+    def staleness_s(self, now_s: float) -> float:
+        """Age of the belief, used less measured; NaN before any report."""
+        return now_s - self.measured_at_s
+
+    def believed_in_flight(self, own_counts: bool = False, corrected: bool = False) -> int:
+        """Requests in flight: own ones alone, or as reported, with own sends since the measurement or without."""
+        if own_counts:
+            return self.own_in_flight
+        return self.in_flight + len(self.unseen) if corrected else self.in_flight
+
+    def _take(self, report: Report) -> None:
+        self.measured_at_s = report.measured_at_s
+        self.queued = report.queued
+        self.running = report.running
+        self.in_flight = report.queued + report.running
+        self.arrivals = report.arrivals
+        self.error_fraction = report.error_fraction
+        self.speed = report.speed
+        self.fitted_a_s = report.fitted_a_s
+        self.fitted_b_s = report.fitted_b_s
+        self.model_error = report.model_error
+
+    def _merge(self, reports: Sequence[Report]) -> None:
+        self.measured_at_s = min(report.measured_at_s for report in reports)
+        self.queued = sum(report.queued for report in reports)
+        self.running = sum(report.running for report in reports)
+        self.in_flight = self.queued + self.running
+        self.arrivals = sum(report.arrivals for report in reports)
+        self.error_fraction = _mean_known(report.error_fraction for report in reports)
+        self.speed = _mean_known(report.speed for report in reports)
+        self.fitted_a_s = _mean_known(report.fitted_a_s for report in reports)
+        self.fitted_b_s = _mean_known(report.fitted_b_s for report in reports)
+        self.model_error = _mean_known(report.model_error for report in reports)
+
+    def _forget_seen(self) -> None:
+        """Drop own sends that the report knows of: those that had arrived when it was measured.
+
+        A request is taken to travel for half the measured round trip. The dict is in order of sending.
+        """
+        travel_s = self.network_s / 2 if self.network_s == self.network_s else 0.0
+        seen = []
+        for request_id, sent_at_s in self.unseen.items():
+            if sent_at_s + travel_s > self.measured_at_s:
+                break
+            seen.append(request_id)
+        for request_id in seen:
+            del self.unseen[request_id]
+
+
+class View:
+    """All that a policy may know when it chooses.
+
+    Attributes:
+        targets: all targets, in the order of their indices.
+        allowed: those that may be chosen now; replaced as a whole, never changed in place, so that a policy
+            notices a change by identity.
+        now_s: the instant of the decision; set by the role before each call.
+        by_name: the targets by name.
+    """
+
+    __slots__ = ("allowed", "by_name", "now_s", "targets")
+
+    def __init__(self, targets: Sequence[Target], allowed: Iterable[str] | None = None) -> None:
+        """A view at time 0 in which the named targets are allowed, or all."""
+        self.targets = tuple(targets)
+        self.by_name = {target.name: target for target in self.targets}
+        self.now_s = 0.0
+        self.allowed = self.targets
+        if allowed is not None:
+            self.allow(allowed)
+        assert [target.index for target in self.targets] == list(range(len(self.targets)))
+        assert len(self.by_name) == len(self.targets)
+
+    def allow(self, names: Iterable[str]) -> None:
+        """From now on these targets alone may be chosen; raises KeyError for a name that is no target."""
+        wanted = {self.by_name[name].index for name in names}
+        self.allowed = tuple(target for target in self.targets if target.index in wanted)
+
+
+def _mean_known(values: Iterable[float]) -> float:
+    """The mean of the values that are not NaN; NaN if there are none."""
+    known = [value for value in values if value == value]
+    return sum(known) / len(known) if known else math.nan

@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from testbed.routing.flow import Flow, ReportedFlow, TimedFlow, build_flow
+from testbed.routing.view import View
+from testbed.scenario.quantity import Step
+from testbed.scenario.schema import FlowPolicy
+from tests.routing.beliefs import report, request, view_of
+
+
+def flow_of(view: View, **words: Any) -> Flow:
+    words = {"step": Step(0.1, "/s^2"), "model": "profile", **words}
+    return build_flow(FlowPolicy(kind="flow", **words), view, report_every_s=0.5, output_mean=8.0)
+
+
+def test_one_move_is_a_projected_step_of_known_size() -> None:
+    """Costs 0.1 and 0.4 s (idle; alpha doubled by 10 in flight): the difference of shares moves by step dt 0.3."""
+    view = view_of([0, 10])
+    flow = flow_of(view)
+    assert isinstance(flow, TimedFlow)
+
+    update = flow.on_tick(view)
+
+    assert update is not None
+    assert (update.interval_s, update.step) == (0.5, 0.1)
+    assert update.before == [0.5, 0.5]
+    assert update.costs == pytest.approx([0.1, 0.4])
+    assert update.after == pytest.approx([0.5 + 0.0075, 0.5 - 0.0075])
+    assert update.clipped == [False, False]
+    assert flow.shares == update.after
+
+
+def test_the_interval_may_differ_from_the_period_of_reports() -> None:
+    view = view_of([0, 10])
+    flow = flow_of(view, interval="2 s")
+    assert isinstance(flow, TimedFlow)
+
+    assert flow.tick_interval_s == 2.0
+    update = flow.on_tick(view)
+    assert update is not None
+    assert update.interval_s == 2.0
+
+
+def test_on_report_each_move_stands_for_the_time_since_the_last() -> None:
+    view = view_of([0, 10])
+    flow = flow_of(view, update="on_report")
+    assert isinstance(flow, ReportedFlow)
+    assert not hasattr(flow, "on_tick")
+    intervals = []
+
+    for now_s in (3.0, 3.2, 3.2, 4.0):
+        view.now_s = now_s
+        update = flow.on_report(view, view.targets[0])
+        intervals.append(None if update is None else update.interval_s)
+
+    assert intervals == [0.5, pytest.approx(0.2), None, pytest.approx(0.8)]
+
+
+def test_the_start_may_be_even_by_capacity_or_given() -> None:
+    view = view_of([0, 0, 0], servers=[4, 3, 2])
+    view.allow(["a", "c"])
+
+    assert flow_of(view).shares == [0.5, 0.0, 0.5]
+    assert flow_of(view, start="capacity").shares == pytest.approx([2 / 3, 0, 1 / 3])
+    assert flow_of(view, start={"a": 1.0, "b": 5.0, "c": 3.0}).shares == [0.25, 0.0, 0.75]
+
+
+def test_a_cut_cost_is_told() -> None:
+    view = view_of([0, 5000])
+    flow = flow_of(view)
+
+    update = flow.move(view, 0.1)
+
+    assert update is not None
+    assert update.clipped == [False, True]
+    assert update.costs[1] == pytest.approx(10.0)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.integers(2, 8),
+    st.integers(0, 10_000),
+    st.sampled_from(["chance", "low_discrepancy"]),
+    st.floats(0.001, 100),
+)
+def test_shares_stay_probabilities_and_forbidden_targets_at_exactly_zero(
+    count: int, seed: int, sampling: str, step: float
+) -> None:
+    """Whatever the loads, the step, and the changes of what is allowed."""
+    rng = random.Random(seed)
+    view = view_of([0] * count)
+    flow = flow_of(view, sampling=sampling, step=Step(step, "/s^2"))
+
+    for i in range(60):
+        if i % 7 == 0:
+            view.allow(rng.sample(sorted(view.by_name), rng.randint(1, count)))
+        target = rng.choice(view.targets)
+        target.on_report(target.name, report(rng.randint(0, 400), measured_at_s=i), i)
+        chosen = flow.choose(view, request(i), rng)
+        update = flow.move(view, 0.1)
+
+        assert chosen in view.allowed
+        assert update is not None
+        for shares in (update.before, update.after):
+            assert sum(shares) == pytest.approx(1.0, abs=1e-12)
+            assert all(shares[each.index] == 0.0 for each in view.targets if each not in view.allowed)
+            assert min(shares) >= 0.0
+
+
+def test_what_a_forbidden_target_had_goes_to_the_others_in_proportion() -> None:
+    view = view_of([0, 0, 0])
+    flow = flow_of(view, start={"a": 0.2, "b": 0.6, "c": 0.2})
+
+    view.allow(["a", "b"])
+    assert flow.choose(view, request(), random.Random(1)) is not None
+    assert flow.shares == pytest.approx([0.25, 0.75, 0.0])
+
+    view.allow(["c"])
+    assert flow.choose(view, request(), random.Random(1)) is view.targets[2]
+    assert flow.shares == [0.0, 0.0, 1.0]
+
+    view.allow([])
+    assert flow.choose(view, request(), random.Random(1)) is None
+    assert flow.move(view, 0.1) is None
+
+    view.allow(["a", "b"])
+    assert flow.choose(view, request(), random.Random(1)) is not None
+    assert flow.shares == [0.5, 0.5, 0.0]
+
+
+def test_requests_are_dealt_by_the_shares() -> None:
+    view = view_of([0, 0, 0])
+    a, b, c = view.targets
+    start = {"a": 0.5, "b": 0.3, "c": 0.2}
+    rng = random.Random(5)
+
+    by_chance = flow_of(view, start=start)
+    counts = Counter(by_chance.choose(view, request(i), rng) for i in range(4000))
+    assert abs(counts[a] - 2000) < 127  # 4 standard deviations
+    assert abs(counts[c] - 800) < 102
+
+    rounded = flow_of(view, start=start, sampling="low_discrepancy")
+    counts = Counter(rounded.choose(view, request(i), rng) for i in range(4000))
+    assert counts == {a: 2000, b: 1200, c: 800}
+
+
+def test_with_fresh_reports_shares_settle_where_the_costs_are_equal() -> None:
+    """The optimum of two cells of 1 and 3 servers: requests in flight per server are the same, so 1/4 and 3/4."""
+    view = view_of([0, 0], servers=[1, 3])
+    flow = flow_of(view, step=Step(0.5, "/s^2"))
+    rate_per_s = 20.0
+
+    for i in range(4000):
+        for target in view.targets:
+            rate = rate_per_s * flow.shares[target.index] / target.servers
+            in_flight = min(target.curve.in_flight(min(rate, 60.0)), 200.0) * target.servers
+            target.on_report(target.name, report(round(in_flight), measured_at_s=i), i)
+        flow.move(view, 0.05)
+
+    assert flow.shares == pytest.approx([0.25, 0.75], abs=0.03)  # in flight is a whole number in a report

@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from testbed.routing.prequal import Answer, Paced, Prequal, best, reuse_limit, worst
+from testbed.routing.view import View
+from testbed.scenario.schema import PrequalPolicy
+from tests.routing.beliefs import answer, request, view_of
+
+RNG = random.Random(1)
+
+
+def prequal_of(servers: int, **words: Any) -> tuple[Prequal, View]:
+    words = {"removals_per_request": 0.0, **words}
+    return Prequal(PrequalPolicy(kind="prequal", **words), servers, 1, "us/leaf-1"), view_of([0] * servers)
+
+
+def feed(policy: Prequal, view: View, answers: dict[str, tuple[int, float]]) -> None:
+    for probe_id, (name, (in_flight, latency_s)) in enumerate(answers.items()):
+        policy.on_probe_reply(view, view.by_name[name], answer(in_flight, latency_s, probe_id))
+
+
+def test_the_least_latency_wins_among_the_cold() -> None:
+    """In flight 1, 2, 3, 9 at quantile 0.84: above 3 is hot, so the 9 is, however quick it claims to be."""
+    policy, view = prequal_of(4)
+    feed(policy, view, {"a": (1, 0.9), "b": (2, 0.2), "c": (3, 0.5), "d": (9, 0.1)})
+
+    chosen = policy.choose(view, request(), RNG)
+
+    assert chosen is view.by_name["b"]
+
+
+def test_when_all_in_the_pool_are_hot_the_fewest_in_flight_wins() -> None:
+    view = view_of([0, 0])
+    pool = [Answer(view.targets[0], answer(8, 0.1), 0, 1), Answer(view.targets[1], answer(7, 0.9), 0, 1)]
+
+    assert best(pool, hot_above=6) is pool[1]
+    assert worst(pool, hot_above=6) is pool[0]
+    assert worst(pool, hot_above=10) is pool[1]
+
+
+@pytest.mark.parametrize(("quantile", "expected"), [(0.0, "a"), (1.0, "c")])
+def test_quantile_zero_looks_at_in_flight_alone_and_one_at_latency_alone(
+    quantile: float, expected: str
+) -> None:
+    policy, view = prequal_of(3, hot_quantile=quantile)
+    feed(policy, view, {"a": (1, 0.9), "b": (2, 0.5), "c": (9, 0.1)})
+
+    assert policy.choose(view, request(), RNG) is view.by_name[expected]
+
+
+def test_a_request_counts_at_once_in_the_answer_of_its_server() -> None:
+    """Equal answers: each choice makes its server one busier, so choices alternate."""
+    policy, view = prequal_of(2, hot_quantile=0.0)
+    feed(policy, view, {"a": (0, 0.1), "b": (0, 0.2)})
+
+    chosen = [policy.choose(view, request(i), RNG) for i in range(4)]
+
+    assert [target.name for target in chosen if target is not None] == ["a", "b", "a", "b"]
+
+
+def test_fewer_than_two_answers_give_a_random_allowed_server() -> None:
+    """Binomial, 4 standard deviations of 900 draws at 1/3: 57."""
+    policy, view = prequal_of(4)
+    view.allow(["a", "b", "d"])
+    feed(policy, view, {"a": (0, 0.1)})
+
+    counts = Counter(
+        target.name for i in range(900) if (target := policy.choose(view, request(i), RNG)) is not None
+    )
+
+    assert set(counts) == {"a", "b", "d"}
+    assert all(abs(count - 300) < 57 for count in counts.values())
+
+
+def test_old_answers_are_not_used() -> None:
+    policy, view = prequal_of(4, max_age="1 s")
+    feed(policy, view, {"a": (0, 0.1), "b": (0, 0.2)})
+    view.now_s = 0.7
+    feed(policy, view, {"c": (5, 0.5), "d": (5, 0.6)})
+
+    view.now_s = 1.0
+    assert policy.choose(view, request(), RNG) is view.by_name["a"]
+    view.now_s = 1.1
+    assert policy.choose(view, request(), RNG) is view.by_name["c"]
+
+
+def test_a_newer_answer_replaces_that_of_the_same_server() -> None:
+    policy, view = prequal_of(2)
+    feed(policy, view, {"a": (0, 0.1), "b": (0, 0.2)})
+    feed(policy, view, {"a": (0, 0.3)})
+
+    assert policy.choose(view, request(), RNG) is view.by_name["b"]
+
+
+def test_an_answer_that_was_overtaken_replaces_nothing() -> None:
+    policy, view = prequal_of(2)
+    feed(policy, view, {"b": (0, 0.2)})
+    policy.on_probe_reply(view, view.by_name["a"], answer(0, 0.3, measured_at_s=0.5))
+    policy.on_probe_reply(view, view.by_name["a"], answer(0, 0.1, measured_at_s=0.4))
+
+    assert policy.choose(view, request(), RNG) is view.by_name["b"]
+
+
+def test_a_full_pool_loses_its_oldest_answer() -> None:
+    policy, view = prequal_of(8, pool=2)
+    feed(policy, view, {"a": (0, 0.1), "b": (0, 0.3), "c": (0, 0.2)})
+
+    assert policy.choose(view, request(), RNG) is view.by_name["c"]
+
+
+def test_a_server_that_is_no_longer_allowed_is_never_chosen() -> None:
+    policy, view = prequal_of(4)
+    feed(policy, view, {"a": (0, 0.1), "b": (0, 0.2), "c": (0, 0.3)})
+
+    view.allow(["b", "c", "d"])
+
+    assert policy.choose(view, request(), RNG) is view.by_name["b"]
+    feed(policy, view, {"a": (0, 0.01)})
+    assert policy.choose(view, request(), RNG) in view.allowed
+
+
+def test_removal_takes_the_oldest_and_the_worst_in_turn() -> None:
+    """Of a, b, c, d in order of receipt: a goes as the oldest, c as the hottest, then b as the oldest."""
+    policy, view = prequal_of(4, removals_per_request=1.0)
+    feed(policy, view, {"a": (1, 0.5), "b": (1, 0.6), "c": (9, 0.1), "d": (1, 0.4)})
+
+    assert policy.choose(view, request(), RNG) is view.by_name["d"]  # least latency of the cold; a goes
+    assert policy.choose(view, request(), RNG) is view.by_name["b"]  # d has two in flight and is warm; c goes
+    assert policy.choose(view, request(), RNG) in (view.by_name["b"], view.by_name["d"])
+
+
+def test_probes_go_to_distinct_allowed_servers_at_the_exact_rate() -> None:
+    policy, view = prequal_of(10, probes_per_request=0.7)
+    assert sum(len(policy.probes(view, RNG)) for _ in range(1000)) == 700
+
+    policy, view = prequal_of(10, probes_per_request=3.0)
+    view.allow(["b", "c", "d", "e"])
+    for _ in range(100):
+        probed = policy.probes(view, RNG)
+        assert len(set(probed)) == len(probed) == 3
+        assert set(probed) <= set(view.allowed)
+
+    policy, view = prequal_of(2, probes_per_request=5.0)
+    assert set(policy.probes(view, RNG)) == set(view.targets)
+
+
+@pytest.mark.parametrize("rate", [0.1, 1 / 3, 1.0, 2.7])
+def test_paced_numbers_add_up_to_their_rate(rate: float) -> None:
+    paced = Paced(rate)
+
+    numbers = [paced.next() for _ in range(3000)]
+
+    assert sum(numbers) == pytest.approx(3000 * rate, abs=1)
+    assert max(numbers) - min(numbers) <= 1
+
+
+@pytest.mark.parametrize(
+    ("probe_rate", "removal_rate", "expected"),
+    [(3, 1, 1.316), (4, 0.25, 1), (2, 0.25, 1.40), (1.41, 0.25, 2.13), (1, 0.25, 3.39), (0.5, 0.25, 11.8)],
+)
+def test_the_limit_of_reuse_has_its_published_formula(
+    probe_rate: float, removal_rate: float, expected: float
+) -> None:
+    """The setting of the paper: pool 16, 100 servers, delta 1."""
+    assert reuse_limit(16, 100, probe_rate, removal_rate, 1.0) == pytest.approx(expected, rel=5e-3)
+
+
+def test_without_a_meaning_the_limit_of_reuse_is_off() -> None:
+    assert reuse_limit(4, 4, 3, 1, 1) == math.inf
+    assert reuse_limit(16, 32, 3, 1, 1) == math.inf
+    assert reuse_limit(16, 100, 1, 1, 1) == math.inf
+
+
+def test_an_answer_is_used_up_after_its_limit_which_holds_in_the_mean() -> None:
+    """Limit 2 / (0.84 * 3 - 1) = 1.316: answers are used once or twice, 1.316 times in the mean (4 s.e.: 0.06)."""
+    policy, view = prequal_of(100, removals_per_request=1.0)
+    lives = []
+    for i in range(1000):
+        policy.on_probe_reply(view, view.targets[i % 100], answer(0, 0.1, i))
+        lives.append(policy._pool[i % 100].uses_left)
+
+    assert set(lives) == {1, 2}
+    assert sum(lives) / 1000 == pytest.approx(1.316, abs=0.06)
+
+
+def test_a_spent_answer_leaves_the_pool() -> None:
+    policy, view = prequal_of(100, probes_per_request=3.0, delta=0.01)
+    feed(policy, view, {"a": (0, 0.1), "b": (0, 0.2), "c": (0, 0.3)})
+
+    chosen = [policy.choose(view, request(i), RNG) for i in range(2)]
+
+    assert [target.name for target in chosen if target is not None] == ["a", "b"]
+
+
+def test_the_quantile_follows_recent_answers_only() -> None:
+    """After many busy answers a 5 is cold; after as many idle ones it is hot."""
+    policy, view = prequal_of(2)
+    for _ in range(200):
+        policy.on_probe_reply(view, view.targets[0], answer(50, 0.1))
+    assert policy._hot_above() == 50
+    for _ in range(200):
+        policy.on_probe_reply(view, view.targets[0], answer(1, 0.1))
+
+    assert policy._hot_above() == 1
+    assert len(policy._ranked) == 128
