@@ -1,0 +1,1 @@
+"""Root, leaf and server as state machines that touch nothing."""

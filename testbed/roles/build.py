@@ -1,0 +1,190 @@
+"""Scenario to roles: what each node needs to know, worked out once before the run.
+
+Everything here is in run time: the scenario has been scaled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from testbed.draw import key_base, uniform
+from testbed.roles.environment import Environment, Role
+from testbed.roles.latency_model import LatencyModel
+from testbed.roles.leaf import Leaf
+from testbed.roles.root import Root, Stream
+from testbed.roles.schedule import Schedule
+from testbed.roles.server import Server
+from testbed.routing.cost import cost_function
+from testbed.routing.policy import build_policy, policy_hooks
+from testbed.routing.view import Target, View
+from testbed.scenario.schema import Cell, PrequalPolicy, Scenario, Service, Traffic
+from testbed.scenario.topology import Node, Topology, leaf_policy, reads_reports
+from testbed.serving.batch import Batch
+from testbed.serving.service import ServiceModel, exponential_work, fixed_work
+from testbed.serving.sharing import ProcessorSharing
+from testbed.serving.slots import Slots
+from testbed.traffic.capacity import allowed_cells, cell_curve, cell_profile, token_means, traffic_rates
+from testbed.traffic.plan import Plan
+
+HALF_STEP = 0.5  # an arrival waits half a step on average before its batch takes it up
+
+
+@dataclass(frozen=True)
+class World:
+    """All that the nodes of a run have in common: the scenario in run time, its topology and its plan."""
+
+    scenario: Scenario
+    topology: Topology
+    plan: Plan
+
+
+def build_role(name: str, world: World, env: Environment) -> Role:
+    """The role that this node plays."""
+    node = world.topology.nodes[name]
+    builders: dict[str, Callable[[Node, World, Environment], Role]] = {
+        "root": _build_root,
+        "leaf": _build_leaf,
+        "server": _build_server,
+    }
+    return builders[node.kind](node, world, env)
+
+
+def _build_root(node: Node, world: World, env: Environment) -> Root:
+    scenario = world.scenario
+    root = list(scenario.roots)[node.index]
+    prompt_mean, output_mean = token_means(scenario, root)
+    targets = tuple(
+        Target(name, cell_curve(scenario, name, prompt_mean, output_mean), cell.servers, i)
+        for i, (name, cell) in enumerate(scenario.cells.items())
+    )
+    streams = [
+        _stream(node, world, root, line, targets, index, output_mean)
+        for index, line in enumerate(scenario.roots[root].traffic)
+    ]
+    plan = world.plan.of_root(node.index)
+    return Root(env, node.name, streams, plan, world.topology.leaves, scenario.records.decisions)
+
+
+def _stream(
+    node: Node,
+    world: World,
+    root: str,
+    line: Traffic,
+    targets: tuple[Target, ...],
+    index: int,
+    output_mean: float,
+) -> Stream:
+    scenario = world.scenario
+    view = View(targets, allowed_cells(scenario, root, index))
+    spec = scenario.policies[line.policy]
+    # the weight of a step is a class's own, so two streams of one class still have policies of their own
+    policy = build_policy(
+        spec, view, seed=scenario.seed, node=f"{node.name}:{index}",
+        report_every_s=scenario.reports.every, output_mean=output_mean,
+    )  # fmt: skip
+    hooks = policy_hooks(policy)
+    cost = hooks.cost or cost_function("in_flight_per_capacity", "profile", output_mean)
+    # a free-running timer: its phase is the node's own, so that roots do not update together by construction
+    phase_s = hooks.tick_interval_s * uniform(key_base(scenario.seed, node.name, "tick"), index)
+    timeout_s = scenario.classes[line.class_].timeout
+    return Stream(line.class_, view, policy, hooks, cost, timeout_s, phase_s)
+
+
+def _build_leaf(node: Node, world: World, env: Environment) -> Leaf:
+    scenario, topology = world.scenario, world.topology
+    cell = scenario.cells[node.cell]
+    prompt_mean, output_mean = _cell_means(scenario, node.cell)
+    curve = cell_curve(scenario, node.cell, prompt_mean, output_mean)
+    targets = tuple(Target(name, curve, index=i) for i, name in enumerate(topology.servers[node.cell]))
+    view = View(targets)
+    policy = build_policy(
+        leaf_policy(scenario, node.cell), view, seed=scenario.seed, node=node.name,
+        report_every_s=cell.server_reports.every, output_mean=output_mean,
+    )  # fmt: skip
+    in_steps = cell.profile is not None
+    steps = output_mean if in_steps else 1.0
+    model = LatencyModel(curve.alpha_s / steps, curve.beta_s / steps, HALF_STEP if in_steps else 0.0)
+    reports = cell.reports or scenario.reports
+    return Leaf(
+        env,
+        node.name,
+        view=view,
+        policy=policy,
+        hooks=policy_hooks(policy),
+        roots=[each.name for each in topology.nodes.values() if each.kind == "root"],
+        timeouts_s=[each.timeout for each in scenario.classes.values()],
+        reports=Schedule(reports.every, _phase_s(reports.every, reports.phase, node, topology)),
+        model=model,
+        has_peers=cell.leaf.count > 1,
+        counts_steps=in_steps,
+    )
+
+
+def _build_server(node: Node, world: World, env: Environment) -> Server:
+    scenario, topology = world.scenario, world.topology
+    cell = scenario.cells[node.cell]
+    policy = leaf_policy(scenario, node.cell)
+    reports = None
+    if reads_reports(policy):
+        every_s = cell.server_reports.every
+        reports = Schedule(every_s, _phase_s(every_s, cell.server_reports.phase, node, topology))
+    samples_s = scenario.records.samples
+    return Server(
+        env,
+        node.name,
+        service=build_service(cell, len(scenario.classes), scenario.stretch, scenario.seed),
+        samples=Schedule(samples_s, samples_s),
+        reports=reports,
+        leaves=list(topology.leaves[node.cell]),
+        answers_probes=isinstance(policy, PrequalPolicy) or ":" in policy.kind,
+    )
+
+
+def build_service(cell: Cell, class_count: int, stretch: float, seed: int) -> ServiceModel:
+    """The service model of one server of a cell.
+
+    Exponential work is keyed by request id: every arm and engine sees the same demand of the same request.
+    """
+    profile = cell_profile(cell, stretch)
+    if profile is not None:
+        return Batch(profile, class_count)
+    service = cell.service
+    assert service is not None, "a cell has a profile or a service"
+    return _simple_service(service, class_count, seed)
+
+
+def _simple_service(service: Service, class_count: int, seed: int) -> ServiceModel:
+    exponential = exponential_work(key_base(seed, "work"))
+    if service.slots is not None:
+        mean_s = service.exponential if service.exponential is not None else service.fixed
+        assert mean_s is not None, "slots have a service time"
+        draw = fixed_work if service.exponential is None else exponential
+        return Slots(slots=service.slots, mean_s=mean_s, draw=draw, class_count=class_count)
+    curve = service.rate_curve
+    assert curve is not None, "a service has slots or a rate curve"
+    draw = fixed_work if service.work == "fixed" else exponential
+    return ProcessorSharing(
+        capacity_per_s=curve.capacity, half=curve.half, draw=draw, class_count=class_count
+    )
+
+
+def _phase_s(every_s: float, phase: str, node: Node, topology: Topology) -> float:
+    """First instant of a reporter: staggered ones share the period among all of their kind."""
+    if phase == "in_phase":
+        return 0.0
+    peers = [each.name for each in topology.nodes.values() if each.kind == node.kind]
+    return every_s * peers.index(node.name) / len(peers)
+
+
+def _cell_means(scenario: Scenario, cell: str) -> tuple[float, float]:
+    """Mean prompt and output tokens of the requests that may come to a cell, weighted by the roots' rates."""
+    rates = traffic_rates(scenario)
+    weight = prompt = output = 0.0
+    for root, words in scenario.roots.items():
+        if cell not in allowed_cells(scenario, root):
+            continue
+        rate = sum(rates[root, index] for index in range(len(words.traffic)))
+        means = token_means(scenario, root)
+        weight, prompt, output = weight + rate, prompt + rate * means[0], output + rate * means[1]
+    return (prompt / weight, output / weight) if weight else (1.0, 1.0)

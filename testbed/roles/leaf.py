@@ -1,0 +1,329 @@
+"""The leaf: chooses a server inside its cell, and reports the cell's load to the roots.
+
+Theory of operation. A request from a root is given to the server that the policy picks and is open until the
+server's reply comes (which goes on to the root), its class's timeout has passed, or the run ends. Every report
+period the leaf tells all roots what it has in flight and what it learned of its servers' speed, with the instant
+of measurement.
+
+Messages seen: `Request` from roots; `Reply`, `Report` and `ProbeReply` from servers. A reply to a request that has
+timed out here is late and dropped; a reply to one that was never given to that server is an error.
+
+Queued or running? Only a server knows. Each of its replies tells how many of its requests wait, and the leaf
+takes that share of its own requests there to be waiting. Tokens outstanding are those of the requests in flight,
+whole: the leaf does not see single tokens.
+
+With several leaves before the same servers, each counts its own requests; for the latency model it adds what the
+servers' replies tell of the others'.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from testbed.roles.environment import Environment
+from testbed.roles.latency_model import LatencyModel
+from testbed.roles.messages import Message, Outcome, Probe, ProbeReply, Reply, Report, Request, Setting
+from testbed.roles.schedule import Schedule
+from testbed.routing.policy import Hooks, Policy
+from testbed.routing.view import Target, View
+
+ERROR_MEMORY = 0.01  # weight of one reply in the error fraction: it looks back over about 100 replies
+
+
+class _Open(NamedTuple):
+    """A request given to a server and not answered yet."""
+
+    request: Request
+    root: str
+    server: Target
+    at_leaf_s: float
+    sent_at_s: float
+    area: float  # area under the in-flight count of its server when it was sent
+
+
+class _Track:
+    """What the leaf follows of one server besides the policy's view."""
+
+    __slots__ = ("area", "area_at_s", "others", "queued_share")
+
+    def __init__(self) -> None:
+        self.area = 0.0  # integral of requests in flight over time
+        self.area_at_s = 0.0
+        self.others = 0.0  # requests there from other leaves, as its last reply told
+        self.queued_share = 0.0  # share of its requests that waited when it last replied
+
+
+class Leaf:
+    """Spreads the requests of one cell over its servers; see the top of this file."""
+
+    def __init__(
+        self,
+        env: Environment,
+        name: str,
+        *,
+        view: View,
+        policy: Policy,
+        hooks: Hooks,
+        roots: list[str],
+        timeouts_s: list[float],
+        reports: Schedule,
+        model: LatencyModel,
+        has_peers: bool,
+        counts_steps: bool,
+    ) -> None:
+        """Args:
+        env: the world around.
+        name: this node's name.
+        view: the servers as the policy sees them.
+        policy: chooses a server.
+        hooks: the policy's optional methods.
+        roots: the nodes to report to.
+        timeouts_s: timeout of each class, in the scenario's order.
+        reports: when to report.
+        model: where the servers' speed is learned.
+        has_peers: other leaves use the same servers.
+        counts_steps: work goes in steps of one token; otherwise a request is one step.
+        """
+        self._env = env
+        self._name = name
+        self._view = view
+        self._policy = policy
+        self._hooks = hooks
+        self._roots = roots
+        self._timeouts_s = timeouts_s
+        self._reports = reports
+        self._model = model
+        self._has_peers = has_peers
+        self._counts_steps = counts_steps
+        self._rng = env.rng("policy")
+        self._probe_rng = env.rng("probes")
+        self._open: list[dict[int, _Open]] = [{} for _ in timeouts_s]
+        self._armed = [False] * len(timeouts_s)
+        self._tracks = {target.name: _Track() for target in view.targets}
+        self._by_name = {target.name: target for target in view.targets}
+        self._timed_out: set[int] = set()
+        self._in_flight = 0
+        self._arrivals = 0
+        self._finished = 0
+        self._prompt_tokens = 0
+        self._output_tokens = 0
+        self._error_fraction = 0.0
+        self._sequence = 0
+        self._probe_id = 0
+
+    def start(self) -> None:
+        """Wait for the first report."""
+        self._env.set_timer("report", self._reports.next_at_s)
+        if self._hooks.on_tick is not None:
+            self._ticks = Schedule(self._hooks.tick_interval_s, self._hooks.tick_interval_s)
+            self._env.set_timer("tick", self._ticks.next_at_s)
+
+    def on_message(self, source: str, message: Message | Setting) -> None:
+        """Take a request, or what a server says."""
+        match message:
+            case Request():
+                self._on_request(source, message)
+            case Reply():
+                self._on_reply(source, message)
+            case ProbeReply():
+                self._on_probe_reply(source, message)
+            case Report():
+                self._on_report(source, message)
+            case _:
+                raise RuntimeError(f"{self._name}: {message} from {source}: not for a leaf")
+
+    def on_timer(self, name: str) -> None:
+        """A report, a tick or a timeout is due."""
+        if name == "report":
+            self._report()
+        elif name == "tick":
+            self._tick()
+        else:
+            self._expire(int(name.partition(":")[2]))
+
+    def stop(self) -> None:
+        """The run is over: what is open stays unfinished."""
+        for requests in self._open:
+            for opened in requests.values():
+                self._record(opened, Outcome.UNFINISHED, float("nan"))
+
+    def is_idle(self) -> bool:
+        """Nothing is open."""
+        return self._in_flight == 0
+
+    def gauges(self) -> tuple[int, int, int]:
+        """(requests received, finished, in flight)."""
+        return self._arrivals, self._finished, self._in_flight
+
+    def _on_request(self, root: str, request: Request) -> None:
+        view = self._view
+        now_s = view.now_s = self._env.now_s()
+        self._arrivals += 1
+        server = self._policy.choose(view, request, self._rng)
+        if server is None:
+            self._finished += 1
+            self._env.record(
+                "visits", (request[0], request[1], self._name, "", int(Outcome.NO_TARGET), now_s, now_s)
+            )
+            self._env.send(
+                root, Reply(request[0], request[1], int(Outcome.NO_TARGET), 0.0, 0, self._in_flight)
+            )
+            return
+        assert server.name in self._tracks, (
+            f"{self._name}: the policy chose {server.name}, which is not a server here"
+        )
+        opened = _Open(request, root, server, now_s, now_s, self._area(server, now_s))
+        self._in_flight += 1
+        self._prompt_tokens += request.prompt_tokens
+        self._output_tokens += request.output_tokens
+        index = request.class_index
+        self._open[index][request.request_id] = opened
+        if not self._armed[index]:
+            self._armed[index] = True
+            self._env.set_timer(f"timeout:{index}", now_s + self._timeouts_s[index])
+        self._env.send(server.name, request)
+        server.on_sent(request.request_id, now_s)
+        if self._hooks.probes is not None:
+            self._probe(view)
+
+    def _probe(self, view: View) -> None:
+        assert self._hooks.probes is not None
+        for target in self._hooks.probes(view, self._probe_rng):
+            self._env.send(target.name, Probe(self._probe_id, 0))
+            self._probe_id += 1
+
+    def _on_reply(self, source: str, reply: Reply) -> None:
+        opened = self._close(reply.request_id)
+        if opened is None:
+            self._on_late_reply(source, reply)
+            return
+        now_s = self._env.now_s()
+        assert opened.server.name == source, (
+            f"{self._name}: {reply} from {source}, but {opened.server.name} had the request"
+        )
+        track = self._tracks[source]
+        area = self._area(opened.server, now_s)
+        opened.server.on_answered(reply.request_id)
+        track.queued_share = reply.queued / reply.in_flight if reply.in_flight else 0.0
+        if self._has_peers:
+            track.others = max(0.0, float(reply.in_flight - opened.server.own_in_flight))
+        failed = reply.outcome != Outcome.COMPLETED
+        self._error_fraction += ERROR_MEMORY * (failed - self._error_fraction)
+        stay_s = now_s - opened.sent_at_s
+        if stay_s > 0 and not failed:
+            steps = opened.request.output_tokens if self._counts_steps else 1
+            self._model.on_completion((area - opened.area) / stay_s, steps, stay_s)
+        if self._hooks.on_reply is not None:
+            self._hooks.on_reply(opened.server, stay_s, Outcome(reply.outcome))
+        self._answer(opened, reply.outcome, now_s)
+
+    def _answer(self, opened: _Open, outcome: int, now_s: float) -> None:
+        self._finished += 1
+        self._record(opened, outcome, now_s)
+        request = opened.request
+        residence_s = now_s - opened.at_leaf_s
+        reply = Reply(
+            request.request_id, request.attempt, outcome, residence_s, self._queued(), self._in_flight
+        )
+        self._env.send(opened.root, reply)
+
+    def _on_late_reply(self, source: str, reply: Reply) -> None:
+        if reply.request_id not in self._timed_out:
+            raise RuntimeError(
+                f"{self._name}: {reply} from {source} at {self._env.now_s():.6f} s, a request that is neither open nor timed out here"
+            )
+        self._timed_out.remove(reply.request_id)
+
+    def _on_probe_reply(self, source: str, reply: ProbeReply) -> None:
+        self._view.now_s = self._env.now_s()
+        if self._hooks.on_probe_reply is not None:
+            self._hooks.on_probe_reply(self._view, self._by_name[source], reply)
+
+    def _on_report(self, source: str, report: Report) -> None:
+        now_s = self._view.now_s = self._env.now_s()
+        target = self._by_name[source]
+        taken = target.on_report(source, report, now_s)
+        if taken and self._hooks.on_report is not None:
+            self._hooks.on_report(self._view, target)
+
+    def _tick(self) -> None:
+        now_s = self._view.now_s = self._env.now_s()
+        if self._hooks.on_tick is not None:
+            self._hooks.on_tick(self._view)
+        self._env.set_timer("tick", self._ticks.passed(now_s))
+
+    def _report(self) -> None:
+        now_s = self._env.now_s()
+        model = self._model
+        queued = self._queued()
+        report = Report(
+            self._sequence, 0, now_s, queued, self._in_flight - queued, tuple(len(each) for each in self._open),
+            self._prompt_tokens, self._output_tokens, self._arrivals, self._error_fraction,
+            model.speed, model.fitted_a_s, model.fitted_b_s, model.model_error,
+        )  # fmt: skip
+        self._sequence += 1
+        for root in self._roots:
+            self._env.send(root, report)
+        self._env.set_timer("report", self._reports.passed(now_s))
+
+    def _expire(self, index: int) -> None:
+        """Give up every request of a class whose time is up, and wait for the next deadline."""
+        now_s = self._env.now_s()
+        timeout_s = self._timeouts_s[index]
+        self._armed[index] = False
+        expired: list[int] = []
+        for request_id, opened in self._open[index].items():  # oldest first
+            if opened.at_leaf_s + timeout_s > now_s:
+                self._armed[index] = True
+                self._env.set_timer(f"timeout:{index}", opened.at_leaf_s + timeout_s)
+                break
+            expired.append(request_id)
+        for request_id in expired:
+            self._time_out(request_id, now_s)
+
+    def _time_out(self, request_id: int, now_s: float) -> None:
+        opened = self._close(request_id)
+        assert opened is not None, f"{self._name}: request {request_id} timed out, but is not open"
+        self._area(opened.server, now_s)
+        opened.server.on_answered(request_id)
+        self._timed_out.add(request_id)
+        self._answer(opened, int(Outcome.TIMED_OUT), now_s)
+
+    def _close(self, request_id: int) -> _Open | None:
+        """Take a request out of every count; None if it is not open."""
+        for requests in self._open:
+            opened = requests.pop(request_id, None)
+            if opened is not None:
+                self._in_flight -= 1
+                self._prompt_tokens -= opened.request.prompt_tokens
+                self._output_tokens -= opened.request.output_tokens
+                return opened
+        return None
+
+    def _area(self, server: Target, now_s: float) -> float:
+        """Area under the in-flight count of a server until now; call before the count changes."""
+        track = self._tracks[server.name]
+        track.area += (server.own_in_flight + track.others) * (now_s - track.area_at_s)
+        track.area_at_s = now_s
+        return track.area
+
+    def _queued(self) -> int:
+        waiting = 0.0
+        for target in self._view.targets:
+            share = self._tracks[target.name].queued_share
+            if share:
+                waiting += share * target.own_in_flight
+        return round(waiting)
+
+    def _record(self, opened: _Open, outcome: int, left_at_s: float) -> None:
+        request = opened.request
+        row = (
+            request.request_id,
+            request.attempt,
+            self._name,
+            opened.server.name,
+            int(outcome),
+            opened.at_leaf_s,
+            left_at_s,
+        )
+        self._env.record("visits", row)

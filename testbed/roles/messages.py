@@ -1,0 +1,105 @@
+"""Every message as a NamedTuple: immutable, fast to make, packed as an array behind a tag.
+
+The first two fields of every message that crosses a link are its key (an identity and an attempt or 0): the
+link's draws hang on them alone, so they depend neither on timing nor on what else is sent.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+
+class Outcome(IntEnum):
+    """How a request ended; the words of the records."""
+
+    COMPLETED = 0
+    FAILED = 1
+    TIMED_OUT = 2
+    SHED = 3
+    NO_TARGET = 4
+    LOST = 5
+    UNFINISHED = 6
+
+
+class Request(NamedTuple):
+    """Root to leaf, and leaf to server: serve this."""
+
+    request_id: int
+    attempt: int
+    class_index: int  # position of the class in the scenario
+    prompt_tokens: int
+    output_tokens: int
+
+
+class Reply(NamedTuple):
+    """Server to leaf, and leaf to root: how it ended, and how long it stayed with the sender."""
+
+    request_id: int
+    attempt: int
+    outcome: int
+    residence_s: float  # from receipt of the request to sending of this reply, at the sender
+    queued: int  # requests waiting at the sender as it sends this
+    in_flight: int  # requests waiting or running at the sender as it sends this
+
+
+class Report(NamedTuple):
+    """Leaf to root, or server to leaf: the load of the sender and the instant it was measured."""
+
+    sequence: int
+    attempt: int  # always 0
+    measured_at_s: float
+    queued: int
+    running: int
+    by_class: tuple[int, ...]  # requests in flight of each class, in the scenario's order
+    prompt_tokens: int  # prompt tokens still to prefill
+    output_tokens: int  # output tokens still to make
+    arrivals: int  # requests received since the run began
+    error_fraction: float  # of the replies of the last while
+    speed: float  # of the profile's curve, from `model: scaled`
+    fitted_a_s: float  # sojourn per output token = a + b * in flight per server, from `model: fitted`
+    fitted_b_s: float
+    model_error: float  # mean relative error of the scaled prediction
+
+
+class Probe(NamedTuple):
+    """Leaf to server: how busy are you?"""
+
+    probe_id: int
+    attempt: int  # always 0
+
+
+class ProbeReply(NamedTuple):
+    """Server to leaf: requests in flight, and the latency a newcomer may expect."""
+
+    probe_id: int
+    attempt: int  # always 0
+    in_flight: int
+    latency_s: float
+    measured_at_s: float
+
+
+class Cancel(NamedTuple):
+    """Root to leaf, leaf to server: forget this request."""
+
+    request_id: int
+    attempt: int
+
+
+class Setting(NamedTuple):
+    """The engine to a role: a fault has set this, or healed it. Never crosses a link."""
+
+    key: str
+    value: float
+
+
+Message = Request | Reply | Report | Probe | ProbeReply | Cancel
+
+PATH_OF: dict[type, str] = {
+    Request: "request",
+    Cancel: "request",
+    Reply: "reply",
+    Report: "observation",
+    Probe: "probe",
+    ProbeReply: "probe",
+}

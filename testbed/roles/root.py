@@ -1,0 +1,330 @@
+"""The root: chooses a cell for each request.
+
+Theory of operation. The plan says when requests arrive; timer `arrival` fires at each planned instant. For each,
+the stream's policy chooses a cell from the root's view, the request goes to one of the cell's leaves in turn, and
+is open until its reply comes, its class's timeout passes, or the run ends. Then, once, a row tells its story.
+
+Messages seen: `Report` (updates the view; policies that follow reports may move their shares) and `Reply` (closes
+the request; how long it travelled updates the measured round trip). A reply to a request that has timed out is
+late: counted, not an error. A reply to a request that was never sent is an error.
+
+Timers: `arrival`; `tick:K` moves the shares of stream K; `timeout:K` at the earliest deadline of stream K.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from testbed.roles.environment import Environment
+from testbed.roles.messages import Message, Outcome, Reply, Report, Request, Setting
+from testbed.roles.schedule import Schedule
+from testbed.routing.policy import Hooks, Policy, Update
+from testbed.routing.view import Target, View
+from testbed.traffic.plan import RootPlan
+
+NAN = math.nan
+_HASH = 2654435761  # Knuth's multiplier: spreads request ids evenly, the same in every arm and engine
+
+
+@dataclass
+class Stream:
+    """One line of a root's traffic: a class and the policy that places it.
+
+    Attributes:
+        class_name: name of the class in the scenario.
+        view: what the policy sees; `view.allowed` are the cells this stream may use.
+        policy: chooses a cell.
+        hooks: the policy's optional methods.
+        cost: what the root believes a cell to cost this stream; for the record, and for policies with costs.
+        timeout_s: after this long from the planned arrival the client has gone.
+        tick_phase_s: first instant at which the shares move, for policies that move on a timer.
+    """
+
+    class_name: str
+    view: View
+    policy: Policy
+    hooks: Hooks
+    cost: Callable[[Target], float]
+    timeout_s: float
+    tick_phase_s: float
+
+
+class _Open(NamedTuple):
+    """A request that has not come back yet."""
+
+    attempt: int
+    target: Target
+    leaf: str
+    planned_at_s: float
+    sent_at_s: float
+    staleness_s: float
+    believed_cost: float
+
+
+class Root:
+    """Chooses a cell for each request; see the top of this file."""
+
+    def __init__(
+        self,
+        env: Environment,
+        name: str,
+        streams: list[Stream],
+        plan: RootPlan,
+        leaves: dict[str, tuple[str, ...]],
+        sampled_fraction: float,
+    ) -> None:
+        """Args:
+        env: the world around.
+        name: this node's name.
+        streams: its lines of traffic, in the scenario's order.
+        plan: the requests that will arrive here.
+        leaves: the leaves of each cell.
+        sampled_fraction: share of the decisions recorded with all candidates.
+        """
+        self._env = env
+        self._name = name
+        self._streams = streams
+        self._plan = plan
+        self._planned = len(plan.request_ids)
+        self._next = 0
+        self._leaves = leaves
+        self._turn = dict.fromkeys(leaves, 0)
+        self._cell_of_leaf = {leaf: cell for cell, names in leaves.items() for leaf in names}
+        self._targets = {target.name: target for stream in streams for target in stream.view.targets}
+        self._open: list[dict[int, _Open]] = [{} for _ in streams]
+        self._stream_of: dict[int, int] = {}
+        self._timed_out: set[int] = set()
+        self._armed = [False] * len(streams)
+        self._updates = [0] * len(streams)
+        self._ticks: dict[str, tuple[int, Schedule]] = {}
+        self._rngs = [env.rng(f"policy:{index}") for index in range(len(streams))]
+        self._sampled_below = int(sampled_fraction * 2**32)
+        self._finished = 0
+
+    def start(self) -> None:
+        """Wait for the first arrival and the first tick of each policy."""
+        self._await_arrival()
+        for index, stream in enumerate(self._streams):
+            if stream.hooks.on_tick is not None:
+                name = f"tick:{index}"
+                schedule = Schedule(stream.hooks.tick_interval_s, stream.tick_phase_s)
+                self._ticks[name] = (index, schedule)
+                self._env.set_timer(name, schedule.next_at_s)
+
+    def on_message(self, source: str, message: Message | Setting) -> None:
+        """Take a reply or a report."""
+        match message:
+            case Reply():
+                self._on_reply(source, message)
+            case Report():
+                self._on_report(source, message)
+            case _:
+                raise RuntimeError(f"{self._name}: {message} from {source}: a root takes replies and reports")
+
+    def on_timer(self, name: str) -> None:
+        """An arrival, a tick or a timeout is due."""
+        if name == "arrival":
+            self._arrive()
+            self._await_arrival()
+        elif name in self._ticks:
+            self._tick(name)
+        else:
+            self._expire(int(name.partition(":")[2]))
+
+    def stop(self) -> None:
+        """The run is over: what is open stays unfinished."""
+        for requests in self._open:
+            for request_id, opened in requests.items():
+                self._record(request_id, opened, Outcome.UNFINISHED, NAN, NAN)
+
+    def is_idle(self) -> bool:
+        """All planned requests have been sent and have come back, or timed out."""
+        return self._next == self._planned and not self._stream_of
+
+    def gauges(self) -> tuple[int, int, int]:
+        """(requests sent, finished, open)."""
+        return self._next, self._finished, len(self._stream_of)
+
+    def _await_arrival(self) -> None:
+        if self._next < self._planned:
+            self._env.set_timer("arrival", self._plan.at_s[self._next])
+
+    def _arrive(self) -> None:
+        plan, i = self._plan, self._next
+        self._next += 1
+        index = plan.traffic[i]
+        stream = self._streams[index]
+        request = Request(
+            plan.request_ids[i], 0, plan.class_index[i], plan.prompt_tokens[i], plan.output_tokens[i]
+        )
+        view = stream.view
+        now_s = view.now_s = self._env.now_s()
+        target = stream.policy.choose(view, request, self._rngs[index])
+        if target is None:
+            self._refuse(request, stream, plan.at_s[i], now_s)
+        else:
+            self._dispatch(request, index, target, plan.at_s[i], now_s)
+
+    def _dispatch(
+        self, request: Request, index: int, target: Target, planned_at_s: float, now_s: float
+    ) -> None:
+        stream = self._streams[index]
+        assert target in stream.view.allowed, (
+            f"{self._name}: the policy chose {target.name}, which is not allowed"
+        )
+        request_id = request.request_id
+        leaf = self._leaf_in_turn(target.name)
+        opened = _Open(
+            request.attempt,
+            target,
+            leaf,
+            planned_at_s,
+            now_s,
+            now_s - target.measured_at_s,
+            stream.cost(target),
+        )
+        if (request_id * _HASH) & 0xFFFFFFFF < self._sampled_below:
+            self._record_decision(request_id, stream, target, now_s)
+        self._open[index][request_id] = opened
+        self._stream_of[request_id] = index
+        if not self._armed[index]:
+            self._armed[index] = True
+            self._env.set_timer(f"timeout:{index}", planned_at_s + stream.timeout_s)
+        self._env.send(leaf, request)
+        target.on_sent(request_id, now_s)
+
+    def _refuse(self, request: Request, stream: Stream, planned_at_s: float, now_s: float) -> None:
+        """No allowed cell is left: the request ends here."""
+        self._finished += 1
+        row = (
+            request.request_id,
+            request.attempt,
+            self._name,
+            "",
+            "",
+            int(Outcome.NO_TARGET),
+            planned_at_s,
+            now_s,
+        )
+        self._env.record("dispatches", (*row, NAN, NAN, NAN, NAN))
+
+    def _leaf_in_turn(self, cell: str) -> str:
+        leaves = self._leaves[cell]
+        if len(leaves) == 1:
+            return leaves[0]
+        turn = self._turn[cell]
+        self._turn[cell] = (turn + 1) % len(leaves)
+        return leaves[turn]
+
+    def _on_reply(self, source: str, reply: Reply) -> None:
+        request_id = reply.request_id
+        index = self._stream_of.pop(request_id, None)
+        now_s = self._env.now_s()
+        if index is None:
+            self._on_late_reply(source, reply, now_s)
+            return
+        opened = self._open[index].pop(request_id)
+        target = opened.target
+        target.on_answered(request_id)
+        target.on_network(now_s - opened.sent_at_s - reply.residence_s)
+        self._finished += 1
+        on_reply = self._streams[index].hooks.on_reply
+        if on_reply is not None:
+            on_reply(target, now_s - opened.sent_at_s, Outcome(reply.outcome))
+        self._record(request_id, opened, reply.outcome, now_s, reply.residence_s)
+
+    def _on_late_reply(self, source: str, reply: Reply, now_s: float) -> None:
+        if reply.request_id not in self._timed_out:
+            raise RuntimeError(
+                f"{self._name}: {reply} from {source} at {now_s:.6f} s, a request that is neither open nor timed out here"
+            )
+        self._timed_out.remove(reply.request_id)
+        self._env.record("late_replies", (reply.request_id, reply.attempt, now_s))
+
+    def _on_report(self, source: str, report: Report) -> None:
+        now_s = self._env.now_s()
+        cell = self._cell_of_leaf[source]
+        self._record_observation(source, cell, report, now_s)
+        target = self._targets[cell]
+        if not target.on_report(source, report, now_s):
+            return  # overtaken by a newer one: recorded, not believed
+        for index, stream in enumerate(self._streams):
+            if stream.hooks.on_report is not None:
+                stream.view.now_s = now_s
+                self._record_update(index, stream.hooks.on_report(stream.view, target), now_s)
+
+    def _tick(self, name: str) -> None:
+        index, schedule = self._ticks[name]
+        stream = self._streams[index]
+        now_s = stream.view.now_s = self._env.now_s()
+        assert stream.hooks.on_tick is not None, "a policy with a tick interval has on_tick"
+        self._record_update(index, stream.hooks.on_tick(stream.view), now_s)
+        self._env.set_timer(name, schedule.passed(now_s))
+
+    def _expire(self, index: int) -> None:
+        """End every request of a stream whose time is up, and wait for the next deadline."""
+        now_s = self._env.now_s()
+        requests, timeout_s = self._open[index], self._streams[index].timeout_s
+        expired: list[int] = []
+        self._armed[index] = False
+        for request_id, opened in requests.items():  # oldest plan first
+            if opened.planned_at_s + timeout_s > now_s:
+                self._armed[index] = True
+                self._env.set_timer(f"timeout:{index}", opened.planned_at_s + timeout_s)
+                break
+            expired.append(request_id)
+        for request_id in expired:
+            self._time_out(index, request_id)
+
+    def _time_out(self, index: int, request_id: int) -> None:
+        opened = self._open[index].pop(request_id)
+        del self._stream_of[request_id]
+        self._timed_out.add(request_id)
+        opened.target.on_answered(request_id)
+        self._finished += 1
+        on_reply = self._streams[index].hooks.on_reply
+        if on_reply is not None:
+            on_reply(opened.target, self._env.now_s() - opened.sent_at_s, Outcome.TIMED_OUT)
+        self._record(request_id, opened, Outcome.TIMED_OUT, NAN, NAN)
+
+    def _record(
+        self, request_id: int, opened: _Open, outcome: int, replied_at_s: float, residence_s: float
+    ) -> None:
+        attempt, target, leaf, planned_at_s, sent_at_s, staleness_s, cost = opened
+        self._env.record(
+            "dispatches",
+            (request_id, attempt, self._name, target.name, leaf, int(outcome), planned_at_s, sent_at_s,
+             replied_at_s, residence_s, staleness_s, cost),
+        )  # fmt: skip
+
+    def _record_observation(self, source: str, cell: str, report: Report, now_s: float) -> None:
+        sequence, _, measured_at_s, *rest = report
+        self._env.record("observations", (self._name, source, cell, sequence, measured_at_s, now_s, *rest))
+
+    def _record_decision(self, request_id: int, stream: Stream, chosen: Target, now_s: float) -> None:
+        for target in stream.view.allowed:
+            self._env.record(
+                "decisions",
+                (request_id, self._name, target.name, now_s, target.sequence, target.measured_at_s,
+                 target.received_at_s, float(target.in_flight), stream.cost(target), target.network_s,
+                 target is chosen),
+            )  # fmt: skip
+
+    def _record_update(self, index: int, update: Update | None, now_s: float) -> None:
+        if update is None:
+            return
+        stream = self._streams[index]
+        number = self._updates[index]
+        self._updates[index] += 1
+        allowed = stream.view.allowed
+        for i, target in enumerate(stream.view.targets):
+            self._env.record(
+                "updates",
+                (self._name, stream.class_name, number, target.name, now_s, update.step, update.interval_s,
+                 target.sequence, target.measured_at_s, target.received_at_s, float(target.in_flight),
+                 update.costs[i], update.clipped[i], target.network_s, update.before[i], update.after[i],
+                 target in allowed),
+            )  # fmt: skip

@@ -1,0 +1,196 @@
+"""The server: admits requests into its service model and answers when they are done.
+
+Theory of operation. The service model (a continuous batch, slots, or processor sharing) is a pure state machine;
+timer `step` fires at its next event. Whatever finished by then is answered, each at the instant the model planned.
+
+Messages seen: `Request` and `Probe` from leaves, `Cancel`, and `Setting` from the engine when a fault changes the
+speed. A request that could never fit into the memory is answered FAILED at once.
+
+Timers: `step`; `sample` records the truth; `report` tells the leaves, where their policy reads reports.
+"""
+
+from __future__ import annotations
+
+from testbed.roles.environment import Environment
+from testbed.roles.messages import (
+    Cancel,
+    Message,
+    Outcome,
+    Probe,
+    ProbeReply,
+    Reply,
+    Report,
+    Request,
+    Setting,
+)
+from testbed.roles.schedule import Schedule
+from testbed.serving.latency_memory import LatencyMemory
+from testbed.serving.service import Served, ServiceModel
+
+
+class Server:
+    """The fake GPU server; see the top of this file."""
+
+    def __init__(
+        self,
+        env: Environment,
+        name: str,
+        *,
+        service: ServiceModel,
+        samples: Schedule,
+        reports: Schedule | None,
+        leaves: list[str],
+        answers_probes: bool,
+    ) -> None:
+        """Args:
+        env: the world around.
+        name: this node's name.
+        service: the service model.
+        samples: when to record the truth.
+        reports: when to report to the leaves; None where they do not read reports.
+        leaves: the leaves to report to.
+        answers_probes: leaves probe this server, so it remembers recent latencies.
+        """
+        self._env = env
+        self._name = name
+        self._service = service
+        self._samples = samples
+        self._reports = reports
+        self._leaves = leaves
+        self._memory = LatencyMemory() if answers_probes else None
+        self._leaf_of: dict[tuple[int, int], tuple[str, int]] = {}  # -> leaf, in flight when it came
+        self._step_at_s = float("inf")
+        self._arrivals = 0
+        self._finished = 0
+        self._sequence = 0
+
+    def start(self) -> None:
+        """Wait for the first sample and report."""
+        self._env.set_timer("sample", self._samples.next_at_s)
+        if self._reports is not None:
+            self._env.set_timer("report", self._reports.next_at_s)
+
+    def on_message(self, source: str, message: Message | Setting) -> None:
+        """Take a request, a probe, a cancellation, or a change of speed."""
+        match message:
+            case Request():
+                self._on_request(source, message)
+            case Probe():
+                self._on_probe(source, message)
+            case Cancel():
+                self._on_cancel(message)
+            case Setting(key="speed"):
+                self._service.set_speed(message.value, self._env.now_s())
+                self._await_step()
+            case _:
+                raise RuntimeError(f"{self._name}: {message} from {source}: not for a server")
+
+    def on_timer(self, name: str) -> None:
+        """A step of the service, a sample or a report is due."""
+        if name == "step":
+            self._step_at_s = float("inf")
+            self._advance(self._env.now_s())
+            self._await_step()
+        elif name == "sample":
+            self._sample()
+        else:
+            self._report()
+
+    def stop(self) -> None:
+        """The run is over: record what is still here."""
+        for served in self._service.open():
+            self._record(served)
+
+    def is_idle(self) -> bool:
+        """Nothing waits or runs."""
+        return not self._leaf_of
+
+    def gauges(self) -> tuple[int, int, int]:
+        """(requests received, finished, in flight)."""
+        return self._arrivals, self._finished, len(self._leaf_of)
+
+    def _on_request(self, leaf: str, request: Request) -> None:
+        now_s = self._env.now_s()
+        self._arrivals += 1
+        if self._step_at_s <= now_s:  # what is due comes before what arrives now
+            self._advance(now_s)
+        if not self._service.fits(request):
+            self._finished += 1
+            self._env.send(
+                leaf,
+                Reply(
+                    request[0], request[1], int(Outcome.FAILED), 0.0, self._service.queued, len(self._leaf_of)
+                ),
+            )
+            return
+        self._service.admit(request, now_s)
+        self._leaf_of[request[0], request[1]] = (leaf, len(self._leaf_of))
+        self._await_step()
+
+    def _on_probe(self, leaf: str, probe: Probe) -> None:
+        now_s = self._env.now_s()
+        in_flight = len(self._leaf_of)
+        latency_s = self._memory.latency_s(in_flight) if self._memory is not None else 0.0
+        self._env.send(leaf, ProbeReply(probe.probe_id, 0, in_flight, latency_s, now_s))
+
+    def _on_cancel(self, cancel: Cancel) -> None:
+        if self._service.cancel(cancel.request_id, cancel.attempt, self._env.now_s()):
+            del self._leaf_of[cancel.request_id, cancel.attempt]
+            self._await_step()
+
+    def _advance(self, now_s: float) -> None:
+        """Answer everything that finished by now."""
+        for served in self._service.advance(now_s):
+            request = served.request
+            leaf, in_flight = self._leaf_of.pop((request.request_id, request.attempt))
+            self._finished += 1
+            self._record(served)
+            if self._memory is not None:
+                self._memory.add(in_flight, served.finished_at_s - served.at_server_s)
+            residence_s = now_s - served.at_server_s
+            self._env.send(
+                leaf,
+                Reply(request.request_id, request.attempt, int(Outcome.COMPLETED), residence_s, self._service.queued, len(self._leaf_of)),
+            )  # fmt: skip
+
+    def _await_step(self) -> None:
+        next_at_s = self._service.next_event_s()
+        if next_at_s != self._step_at_s:
+            self._step_at_s = next_at_s
+            if next_at_s == float("inf"):
+                self._env.cancel_timer("step")
+            else:
+                self._env.set_timer("step", next_at_s)
+
+    def _sample(self) -> None:
+        now_s = self._env.now_s()
+        service = self._service
+        self._env.record(
+            "samples",
+            (self._name, now_s, service.queued, service.running, service.by_class(),
+             service.prompt_tokens_left(now_s), service.output_tokens_left(now_s), service.kv_fraction(now_s),
+             service.busy_s(now_s), self._arrivals),
+        )  # fmt: skip
+        self._env.set_timer("sample", self._samples.passed(now_s))
+
+    def _report(self) -> None:
+        assert self._reports is not None
+        now_s = self._env.now_s()
+        service = self._service
+        report = Report(
+            self._sequence, 0, now_s, service.queued, service.running, service.by_class(),
+            service.prompt_tokens_left(now_s), service.output_tokens_left(now_s), self._arrivals,
+            0.0, 1.0, float("nan"), float("nan"), 0.0,
+        )  # fmt: skip
+        self._sequence += 1
+        for leaf in self._leaves:
+            self._env.send(leaf, report)
+        self._env.set_timer("report", self._reports.passed(now_s))
+
+    def _record(self, served: Served) -> None:
+        request = served.request
+        self._env.record(
+            "services",
+            (request.request_id, request.attempt, self._name, served.at_server_s, served.started_at_s,
+             served.first_token_at_s, served.finished_at_s, served.preemptions),
+        )  # fmt: skip

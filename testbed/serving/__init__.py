@@ -1,0 +1,1 @@
+"""The fake GPU server: rate curves, profiles, batches."""

@@ -1,0 +1,216 @@
+"""The leaf alone: whom it gives a request, what it counts, and what it reports."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from testbed.roles.latency_model import LatencyModel
+from testbed.roles.leaf import Leaf
+from testbed.roles.messages import Outcome, Probe, ProbeReply, Reply, Report, Request
+from testbed.roles.schedule import Schedule
+from testbed.routing.policy import build_policy, policy_hooks
+from testbed.routing.view import Target, View
+from testbed.scenario.schema import DEFAULT_LEAF_POLICY, PrequalPolicy
+from testbed.serving.rate_curve import RateCurve
+from tests.roles.fake_environment import FakeEnvironment
+
+SERVERS = ("us/server-1", "us/server-2")
+
+
+class Notebook(LatencyModel):
+    """A latency model that writes down what it is told."""
+
+    def __init__(self):
+        super().__init__(0.0125, 0.00125, 0.5)
+        self.learned = []
+
+    def on_completion(self, in_flight, steps, sojourn_s):
+        self.learned.append((in_flight, steps, sojourn_s))
+
+
+def make_leaf(env, spec=DEFAULT_LEAF_POLICY, has_peers=False, timeouts_s=(5.0, 2.0), model=None):
+    view = View([Target(name, RateCurve(0.1, 0.01, 50), 1, i) for i, name in enumerate(SERVERS)])
+    policy = build_policy(spec, view, seed=1, node="us/leaf-1", report_every_s=0.1, output_mean=8.0)
+    leaf = Leaf(
+        env,
+        "us/leaf-1",
+        view=view,
+        policy=policy,
+        hooks=policy_hooks(policy),
+        roots=["root.a", "root.b"],
+        timeouts_s=list(timeouts_s),
+        reports=Schedule(0.1, 0.02),
+        model=model or LatencyModel(0.0125, 0.00125, 0.5),
+        has_peers=has_peers,
+        counts_steps=True,
+    )
+    leaf.start()
+    return leaf, view
+
+
+def request(request_id, class_index=0, prompt=48, output=8):
+    return Request(request_id, 0, class_index, prompt, output)
+
+
+def done(request_id, queued=0, in_flight=0, outcome=Outcome.COMPLETED):
+    return Reply(request_id, 0, int(outcome), 0.2, queued, in_flight)
+
+
+def test_requests_go_to_the_server_with_fewest_in_flight():
+    env = FakeEnvironment()
+    leaf, _ = make_leaf(env)
+    for request_id in range(3):
+        leaf.on_message("root.a", request(request_id))
+    leaf.on_message("us/server-2", done(1))
+    leaf.on_message("root.a", request(3))
+
+    targets = [target for target, message in env.sent if isinstance(message, Request)]
+
+    assert targets == ["us/server-1", "us/server-2", "us/server-1", "us/server-2"]
+
+
+def test_a_reply_goes_back_to_the_root_that_asked_with_the_time_spent_in_the_cell():
+    env = FakeEnvironment()
+    leaf, _ = make_leaf(env)
+    env.at_s = 1.0
+    leaf.on_message("root.b", request(7))
+    env.at_s = 1.25
+    leaf.on_message("us/server-1", done(7))
+
+    assert env.sent[-1] == ("root.b", Reply(7, 0, int(Outcome.COMPLETED), 0.25, 0, 0))
+    assert env.rows_of("visits") == [(7, 0, "us/leaf-1", "us/server-1", int(Outcome.COMPLETED), 1.0, 1.25)]
+
+
+def test_a_report_goes_to_every_root_with_the_instant_of_measurement_and_the_counts():
+    env = FakeEnvironment()
+    leaf, _ = make_leaf(env)
+    leaf.on_message("root.a", request(0, prompt=40, output=5))
+    leaf.on_message("root.a", request(1, class_index=1, prompt=2, output=3))
+    env.take_sent()
+
+    env.at_s = 0.02
+    leaf.on_timer("report")
+
+    (first, one), (second, other) = env.sent
+    assert (first, second) == ("root.a", "root.b")
+    assert one is other
+    assert isinstance(one, Report)
+    assert (one.sequence, one.measured_at_s, one.queued, one.running) == (0, 0.02, 0, 2)
+    assert (one.by_class, one.prompt_tokens, one.output_tokens, one.arrivals) == ((1, 1), 42, 8, 2)
+    assert one.speed == 1.0
+    assert env.timers["report"] == pytest.approx(0.12)
+
+
+def test_a_report_takes_as_waiting_the_share_that_the_servers_last_told():
+    env = FakeEnvironment()
+    leaf, _ = make_leaf(env)
+    for request_id in range(9):
+        leaf.on_message("root.a", request(request_id))
+    env.at_s = 0.5
+    leaf.on_message("us/server-1", done(0, queued=3, in_flight=4))
+    env.take_sent()
+
+    leaf.on_timer("report")
+
+    report = env.sent[0][1]
+    assert (report.queued, report.running) == (3, 5)
+
+
+def test_a_timeout_per_class_frees_every_count_and_tells_the_root():
+    env = FakeEnvironment()
+    leaf, view = make_leaf(env)
+    leaf.on_message("root.a", request(0, class_index=0))
+    leaf.on_message("root.a", request(1, class_index=1))
+    assert env.timers["timeout:1"] == 2.0
+
+    env.at_s = 2.0
+    leaf.on_timer("timeout:1")
+    env.at_s = 2.1
+    leaf.on_message("us/server-2", done(1))  # late: no error, no second answer
+
+    answers = [message for _, message in env.sent if isinstance(message, Reply)]
+    assert [(each.request_id, each.outcome) for each in answers] == [(1, int(Outcome.TIMED_OUT))]
+    assert [target.own_in_flight for target in view.targets] == [1, 0]
+    assert leaf.gauges() == (2, 1, 1)
+
+
+def test_errors_show_in_the_error_fraction():
+    env = FakeEnvironment()
+    leaf, _ = make_leaf(env)
+    for request_id in range(200):
+        leaf.on_message("root.a", request(request_id))
+        server = env.sent[-1][0]
+        leaf.on_message(server, done(request_id, outcome=Outcome.FAILED))
+    env.take_sent()
+
+    leaf.on_timer("report")
+
+    assert env.sent[0][1].error_fraction == pytest.approx(1 - 0.99**200)
+
+
+def test_a_reply_that_nobody_waits_for_tells_its_story():
+    env = FakeEnvironment()
+    leaf, _ = make_leaf(env)
+    with pytest.raises(
+        RuntimeError, match=r"us/leaf-1: .*request_id=5.* from us/server-1 at 0\.000000 s, .*neither open"
+    ):
+        leaf.on_message("us/server-1", done(5))
+
+
+def test_the_speed_is_learned_from_occupancy_averaged_over_each_stay():
+    """Request 0 stays 3 s, alone for one of them; request 1 is never alone: 5/3 and 2, whatever they found."""
+    env = FakeEnvironment()
+    notebook = Notebook()
+    leaf, view = make_leaf(env, model=notebook)
+    view.allow(["us/server-1"])
+    leaf.on_message("root.a", request(0))
+    env.at_s = 1.0
+    leaf.on_message("root.a", request(1))
+    env.at_s = 3.0
+    leaf.on_message("us/server-1", done(1, in_flight=1))
+    leaf.on_message("us/server-1", done(0))
+
+    assert notebook.learned == [(2.0, 8, 2.0), (pytest.approx(5 / 3), 8, 3.0)]
+
+
+def test_the_others_requests_count_for_the_speed_where_leaves_share_servers():
+    env = FakeEnvironment()
+    notebook = Notebook()
+    leaf, view = make_leaf(env, has_peers=True, model=notebook)
+    view.allow(["us/server-1"])
+    leaf.on_message("root.a", request(0))
+    env.at_s = 1.0
+    leaf.on_message("us/server-1", done(0, in_flight=6))  # six of other leaves are there
+    leaf.on_message("root.a", request(1))
+    env.at_s = 2.0
+    leaf.on_message("us/server-1", done(1, in_flight=6))
+
+    assert [n for n, _, _ in notebook.learned] == [1.0, 7.0]
+
+
+def test_prequal_probes_after_each_choice_and_takes_the_answers():
+    env = FakeEnvironment()
+    leaf, _ = make_leaf(env, spec=PrequalPolicy(kind="prequal", pool=2, probes_per_request=2.0))
+    leaf.on_message("root.a", request(0))
+    probes = [(target, message) for target, message in env.take_sent() if isinstance(message, Probe)]
+    assert sorted(target for target, _ in probes) == list(SERVERS)
+
+    for target, probe in probes:
+        busy = 9 if target == "us/server-1" else 0
+        leaf.on_message(target, ProbeReply(probe.probe_id, 0, busy, 0.1 + busy, 0.0))
+    leaf.on_message("root.a", request(1))
+
+    assert [target for target, message in env.sent if isinstance(message, Request)] == ["us/server-2"]
+
+
+def test_what_is_open_at_the_end_is_unfinished():
+    env = FakeEnvironment()
+    leaf, _ = make_leaf(env)
+    leaf.on_message("root.a", request(0))
+    leaf.stop()
+
+    (row,) = env.rows_of("visits")
+    assert row[4] == int(Outcome.UNFINISHED)
+    assert math.isnan(row[6])

@@ -1,0 +1,214 @@
+"""The root alone: what it sends, counts and records."""
+
+from __future__ import annotations
+
+import math
+from array import array
+
+import pytest
+
+from testbed.roles.messages import Outcome, Reply, Report, Request
+from testbed.roles.root import Root, Stream
+from testbed.routing.cost import cost_function
+from testbed.routing.policy import build_policy, policy_hooks
+from testbed.routing.view import Target, View
+from testbed.scenario.quantity import Step
+from testbed.scenario.schema import FlowPolicy, LeastCostPolicy
+from testbed.serving.rate_curve import RateCurve
+from testbed.traffic.plan import RootPlan
+from tests.roles.fake_environment import FakeEnvironment
+
+LEAVES = {"us": ("us/leaf-1", "us/leaf-2"), "eu": ("eu/leaf-1",)}
+
+
+def make_root(env, spec=None, instants=(1.0, 2.0, 3.0), timeout_s=5.0, allowed=None, sampled=0.0):
+    targets = [Target(name, RateCurve(0.1, 0.01, 50), 2, i) for i, name in enumerate(LEAVES)]
+    view = View(targets, allowed)
+    spec = spec or LeastCostPolicy(kind="least_cost", cost="in_flight")
+    policy = build_policy(spec, view, seed=1, node="root.r", report_every_s=0.1, output_mean=8.0)
+    hooks = policy_hooks(policy)
+    cost = hooks.cost or cost_function("in_flight", "profile", 8.0)
+    stream = Stream("sand", view, policy, hooks, cost, timeout_s, 0.05)
+    count = len(instants)
+    plan = RootPlan(
+        array("q", range(10, 10 + count)),
+        array("d", instants),
+        array("i", [0] * count),
+        array("i", [0] * count),
+        array("q", [48] * count),
+        array("q", [8] * count),
+    )
+    return Root(env, "root.r", [stream], plan, LEAVES, sampled), view
+
+
+def report(sequence, measured_at_s, queued, running):
+    return Report(
+        sequence, 0, measured_at_s, queued, running, (queued + running,), 0, 0, 0, 0.0, 1.0, 0.1, 0.01, 0.0
+    )
+
+
+def reply(request_id, residence_s=0.2, outcome=Outcome.COMPLETED):
+    return Reply(request_id, 0, int(outcome), residence_s, 0, 0)
+
+
+def arrive(env, root, at_s):
+    env.at_s = at_s
+    root.on_timer("arrival")
+
+
+def test_a_request_goes_to_the_cell_that_the_reports_show_idlest_and_to_its_leaves_in_turn():
+    env = FakeEnvironment()
+    root, _ = make_root(env)
+    root.start()
+    root.on_message("eu/leaf-1", report(0, 0.0, 3, 2))
+    root.on_message("us/leaf-1", report(0, 0.0, 0, 1))
+
+    arrive(env, root, 1.0)
+    arrive(env, root, 2.0)
+
+    assert env.sent == [
+        ("us/leaf-1", Request(10, 0, 0, 48, 8)),
+        ("us/leaf-2", Request(11, 0, 0, 48, 8)),
+    ]
+    assert env.timers["arrival"] == 3.0
+
+
+def test_a_reply_closes_the_request_and_measures_the_round_trip_without_the_time_in_the_cell():
+    env = FakeEnvironment()
+    root, view = make_root(env, instants=(1.0,))
+    root.start()
+    arrive(env, root, 1.0)
+
+    env.at_s = 1.29
+    root.on_message("us/leaf-1", reply(10, residence_s=0.25))
+
+    assert view.targets[0].network_s == pytest.approx(0.04)
+    assert view.targets[0].own_in_flight == 0
+    assert root.is_idle()
+    (row,) = env.rows_of("dispatches")
+    assert row[:9] == (10, 0, "root.r", "us", "us/leaf-1", int(Outcome.COMPLETED), 1.0, 1.0, 1.29)
+
+
+def test_the_row_of_a_request_tells_how_old_the_observation_was_when_it_was_used():
+    env = FakeEnvironment()
+    root, _ = make_root(env, instants=(1.0,))
+    root.start()
+    env.at_s = 0.8
+    root.on_message("us/leaf-1", report(3, 0.3, 0, 0))
+    arrive(env, root, 1.0)
+    env.at_s = 1.2
+    root.on_message("us/leaf-1", reply(10))
+
+    (row,) = env.rows_of("dispatches")
+    assert row[10] == pytest.approx(0.7)
+
+
+def test_a_timeout_frees_the_counts_and_a_late_reply_is_counted_not_an_error():
+    env = FakeEnvironment()
+    root, view = make_root(env, instants=(1.0,), timeout_s=5.0)
+    root.start()
+    arrive(env, root, 1.0)
+    assert env.timers["timeout:0"] == 6.0
+
+    env.at_s = 6.0
+    root.on_timer("timeout:0")
+    env.at_s = 6.5
+    root.on_message("us/leaf-1", reply(10))
+
+    assert view.targets[0].own_in_flight == 0
+    assert root.is_idle()
+    (row,) = env.rows_of("dispatches")
+    assert row[5] == int(Outcome.TIMED_OUT)
+    assert math.isnan(row[8])
+    assert env.rows_of("late_replies") == [(10, 0, 6.5)]
+
+
+def test_a_timeout_takes_only_those_whose_time_is_up_and_waits_for_the_next():
+    env = FakeEnvironment()
+    root, view = make_root(env, instants=(1.0, 2.0, 3.0), timeout_s=5.0)
+    root.start()
+    for at_s in (1.0, 2.0, 3.0):
+        arrive(env, root, at_s)
+
+    env.at_s = 7.0
+    root.on_timer("timeout:0")
+
+    assert sum(target.own_in_flight for target in view.targets) == 1
+    assert env.timers["timeout:0"] == 8.0
+
+
+def test_a_reply_to_a_request_never_sent_tells_its_story():
+    env = FakeEnvironment()
+    root, _ = make_root(env)
+
+    with pytest.raises(
+        RuntimeError, match=r"root\.r: .*request_id=99.* from us/leaf-1 .*neither open nor timed out"
+    ):
+        root.on_message("us/leaf-1", reply(99))
+
+
+def test_without_an_allowed_cell_the_outcome_is_no_target():
+    env = FakeEnvironment()
+    root, _ = make_root(env, instants=(1.0,), allowed=())
+    root.start()
+
+    arrive(env, root, 1.0)
+
+    assert env.sent == []
+    (row,) = env.rows_of("dispatches")
+    assert row[5] == int(Outcome.NO_TARGET)
+    assert root.is_idle()
+
+
+def test_what_is_open_at_the_end_is_unfinished():
+    env = FakeEnvironment()
+    root, _ = make_root(env, instants=(1.0, 2.0))
+    root.start()
+    arrive(env, root, 1.0)
+
+    root.stop()
+
+    assert [row[5] for row in env.rows_of("dispatches")] == [int(Outcome.UNFINISHED)]
+    assert not root.is_idle()
+
+
+def test_a_report_overtaken_by_a_newer_one_is_recorded_but_not_believed():
+    env = FakeEnvironment()
+    root, view = make_root(env)
+    root.on_message("us/leaf-1", report(5, 0.5, 9, 0))
+    root.on_message("us/leaf-1", report(4, 0.4, 1, 0))
+
+    assert view.targets[0].in_flight == 9
+    assert [row[3] for row in env.rows_of("observations")] == [5, 4]
+
+
+def test_every_update_of_the_shares_is_recorded_with_step_interval_and_what_was_believed():
+    env = FakeEnvironment()
+    flow = FlowPolicy(kind="flow", cost="marginal", model="profile", step=Step(0.5, "/s^2"), interval="0.1 s")
+    root, _ = make_root(env, spec=flow)
+    root.start()
+    env.at_s = 0.02
+    root.on_message("us/leaf-1", report(0, 0.01, 0, 60))
+    assert env.timers["tick:0"] == 0.05
+
+    env.at_s = 0.05
+    root.on_timer("tick:0")
+
+    assert env.timers["tick:0"] == pytest.approx(0.15)
+    us, eu = env.rows_of("updates")
+    assert (us[1], us[3], us[5], us[6], us[7], us[8]) == ("sand", "us", 0.5, 0.1, 0, 0.01)
+    assert us[10] == 60.0
+    assert us[15] < us[14] == 0.5
+    assert us[15] + eu[15] == pytest.approx(1.0)
+    assert us[16] is True
+
+
+def test_sampled_decisions_record_every_candidate():
+    env = FakeEnvironment()
+    root, _ = make_root(env, instants=(1.0,), sampled=1.0)
+    root.start()
+    arrive(env, root, 1.0)
+
+    rows = env.rows_of("decisions")
+
+    assert [(row[2], row[10]) for row in rows] == [("us", True), ("eu", False)]

@@ -1,0 +1,139 @@
+"""The server alone: it answers when its service model says so, and tells the truth about itself."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from testbed.roles.messages import Outcome, Probe, ProbeReply, Reply, Report, Request, Setting
+from testbed.roles.schedule import Schedule
+from testbed.roles.server import Server
+from testbed.serving.batch import Batch
+from testbed.serving.profile import PROFILES
+from testbed.serving.service import fixed_work
+from testbed.serving.slots import Slots
+from tests.roles.fake_environment import FakeEnvironment
+
+
+def make_server(env, service=None, reports=None, probes=False):
+    service = service or Slots(slots=1, mean_s=0.5, draw=fixed_work, class_count=1)
+    server = Server(
+        env,
+        "us/server-1",
+        service=service,
+        samples=Schedule(0.1, 0.1),
+        reports=reports,
+        leaves=["us/leaf-1"],
+        answers_probes=probes,
+    )
+    server.start()
+    return server
+
+
+def request(request_id, prompt=48, output=8):
+    return Request(request_id, 0, 0, prompt, output)
+
+
+def fire(env, server, name):
+    env.at_s = env.timers.pop(name)
+    server.on_timer(name)
+
+
+def test_a_request_is_answered_at_the_instant_the_service_model_planned():
+    env = FakeEnvironment()
+    server = make_server(env)
+    env.at_s = 1.0
+    server.on_message("us/leaf-1", request(3))
+    server.on_message("us/leaf-1", request(4))
+    assert env.timers["step"] == 1.5
+
+    fire(env, server, "step")
+
+    assert env.sent == [("us/leaf-1", Reply(3, 0, int(Outcome.COMPLETED), 0.5, 0, 1))]
+    assert env.rows_of("services") == [(3, 0, "us/server-1", 1.0, 1.0, 1.5, 1.5, 0)]
+    assert env.timers["step"] == 2.0
+
+
+def test_what_was_due_before_a_request_is_answered_before_it_is_taken():
+    """A loop that is late must not let a newcomer delay what had finished."""
+    env = FakeEnvironment()
+    server = make_server(env)
+    server.on_message("us/leaf-1", request(1))
+    env.at_s = 0.7  # the step at 0.5 was due, but its timer has not fired yet
+    server.on_message("us/leaf-1", request(2))
+
+    assert [message.request_id for _, message in env.sent] == [1]
+    assert env.timers["step"] == pytest.approx(1.2)
+
+
+def test_a_request_that_never_fits_fails_at_once():
+    env = FakeEnvironment()
+    server = make_server(env, service=Batch(PROFILES["small"], 1))
+    server.on_message("us/leaf-1", request(1, prompt=50_000))
+
+    ((leaf, reply),) = env.sent
+    assert (leaf, reply.outcome) == ("us/leaf-1", int(Outcome.FAILED))
+    assert server.is_idle()
+
+
+def test_a_slower_speed_moves_the_next_step():
+    env = FakeEnvironment()
+    server = make_server(env)
+    server.on_message("us/leaf-1", request(1))
+    env.at_s = 0.25
+    server.on_message("", Setting("speed", 0.5))
+
+    assert env.timers["step"] == pytest.approx(0.75)
+
+
+def test_samples_are_the_truth():
+    env = FakeEnvironment()
+    server = make_server(env)
+    for request_id in range(3):
+        server.on_message("us/leaf-1", request(request_id))
+
+    fire(env, server, "sample")
+
+    (row,) = env.rows_of("samples")
+    assert row[:5] == ("us/server-1", 0.1, 2, 1, (3,))
+    assert row[9] == 3
+    assert env.timers["sample"] == pytest.approx(0.2)
+
+
+def test_reports_go_to_the_leaves_where_they_are_read():
+    env = FakeEnvironment()
+    server = make_server(env, reports=Schedule(0.1, 0.05))
+    server.on_message("us/leaf-1", request(0))
+
+    fire(env, server, "report")
+
+    ((leaf, report),) = env.sent
+    assert leaf == "us/leaf-1"
+    assert isinstance(report, Report)
+    assert (report.measured_at_s, report.queued, report.running) == (0.05, 0, 1)
+
+
+def test_a_probe_is_told_the_count_in_flight_and_the_latency_seen_at_it():
+    env = FakeEnvironment()
+    server = make_server(env, probes=True)
+    server.on_message("us/leaf-1", request(0))
+    fire(env, server, "step")
+    env.take_sent()
+
+    server.on_message("us/leaf-1", Probe(12, 0))
+
+    assert env.sent == [("us/leaf-1", ProbeReply(12, 0, 0, 0.5, 0.5))]
+
+
+def test_what_is_here_at_the_end_is_recorded_without_the_instants_it_never_reached():
+    env = FakeEnvironment()
+    server = make_server(env)
+    server.on_message("us/leaf-1", request(0))
+    server.on_message("us/leaf-1", request(1))
+    server.stop()
+
+    running, waiting = env.rows_of("services")
+    assert running[4] == 0.0
+    assert math.isnan(running[6])
+    assert math.isnan(waiting[4])
