@@ -165,10 +165,11 @@ class Server:
     def _sample(self) -> None:
         now_s = self._env.now_s()
         service = self._service
+        tokens = service.prompt_tokens_left(now_s), service.output_tokens_left(now_s)  # first: does what is due now
         self._env.record(
             "samples",
             (self._name, now_s, service.queued, service.running, service.by_class(),
-             service.prompt_tokens_left(now_s), service.output_tokens_left(now_s), service.kv_fraction(now_s),
+             *tokens, service.kv_fraction(now_s),
              service.busy_s(now_s), self._arrivals),
         )  # fmt: skip
         self._env.set_timer("sample", self._samples.passed(now_s))
@@ -177,9 +178,10 @@ class Server:
         assert self._reports is not None
         now_s = self._env.now_s()
         service = self._service
+        tokens = service.prompt_tokens_left(now_s), service.output_tokens_left(now_s)  # first: does what is due now
         report = Report(
             self._sequence, 0, now_s, service.queued, service.running, service.by_class(),
-            service.prompt_tokens_left(now_s), service.output_tokens_left(now_s), self._arrivals,
+            *tokens, self._arrivals,
             0.0, 1.0, float("nan"), float("nan"), 0.0,
         )  # fmt: skip
         self._sequence += 1
