@@ -1,0 +1,214 @@
+"""Warnings: pairs of settings that are known to mislead or to fail, found before anything starts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from testbed.links.delay import mean_delay_s
+from testbed.scenario.quantity import format_s
+from testbed.scenario.schema import FlowPolicy, Scenario
+from testbed.scenario.topology import Topology, leaf_policy, reads_reports
+from testbed.theory.feedback import Feedback, acts_on_reports, interval_s, is_memoryless_enough
+from testbed.theory.loop_delay import PathDelays, reports_of
+from testbed.theory.operating_point import Demand, OperatingPoint
+from testbed.traffic.capacity import peak_rates
+
+MOST_LOAD = (
+    0.95  # of capacity: beyond, waits grow without measure and small errors of a share overload a cell
+)
+MOST_REPORTS_PER_S = 5_000.0  # frames; each is a wake-up and a row (speed.md, measured on 2 cores)
+BUSY_MESSAGES_PER_S = 4_000.0  # about 60 us of CPU each while wake-ups are not shared: a quarter of a core
+LEAST_LOOPS_OF_WARMUP = 3.0
+NOTICED = 0.01  # a cut that moves the mean delay by more than this is worth a word
+MOST_STEP = 0.5  # of the critical step: noise tips small systems at 0.1 to 0.5 of it (measures.md, section 5)
+
+
+def cautions(
+    scenario: Scenario,
+    topology: Topology,
+    delays: PathDelays,
+    wanted: Demand,
+    optimum: OperatingPoint,
+    loops: list[Feedback],
+    *,
+    planned: int,
+    cores: int,
+) -> tuple[str, ...]:
+    """All warnings about one arm, in scenario time; `cores` are those that this process may use."""
+    return (
+        *_of_plan(planned),
+        *_of_load(scenario, wanted, optimum),
+        *_of_timeouts(scenario, wanted, optimum),
+        *_of_flow(scenario, loops),
+        *_of_reports(scenario, delays, optimum),
+        *_of_jitter(topology),
+        *_of_warmup(scenario, loops),
+        *_of_processes(scenario, topology, wanted, optimum, cores),
+    )
+
+
+def reports_per_s(scenario: Scenario, topology: Topology) -> float:
+    """Report frames per second of scenario time: leaves to roots, and servers to leaves that read them."""
+    total = 0.0
+    for name, cell in scenario.cells.items():
+        total += len(topology.leaves[name]) * len(scenario.roots) / reports_of(scenario, name).every
+        if reads_reports(leaf_policy(scenario, name)):
+            total += cell.servers * cell.leaf.count / cell.server_reports.every
+    return total
+
+
+def _of_plan(planned: int) -> Iterator[str]:
+    if planned == 0:
+        yield "no request is planned: raise the rates or the duration, or widen the window of the trace"
+
+
+def _of_load(scenario: Scenario, wanted: Demand, optimum: OperatingPoint) -> Iterator[str]:
+    capacity = sum(cell.capacity_per_s for cell in optimum.cells)
+    mean, peak = float(wanted.rates_per_s.sum()), sum(peak_rates(scenario).values())
+    for word, rate in (("mean", mean), ("peak", peak)):
+        if rate > MOST_LOAD * capacity:
+            share = f"{rate / capacity:.3g} of" if capacity > 0.0 else "above"
+            yield (
+                f"the {word} offered load is {share} the capacity of all cells"
+                f" ({rate:.4g} of {capacity:.4g} /s): queues grow without end or nearly so"
+            )
+            return
+    for cell in optimum.cells:
+        if cell.of_capacity > MOST_LOAD:
+            yield (
+                f"{cell.cell} is loaded to {cell.of_capacity:.3g} of its capacity even at the optimum:"
+                " no other cell is allowed, or near enough, to take more"
+            )
+
+
+def _of_timeouts(scenario: Scenario, wanted: Demand, optimum: OperatingPoint) -> Iterator[str]:
+    """Per class, the mean time from sending to reply at the optimum against the timeout."""
+    rates = optimum.shares * wanted.rates_per_s[:, None]
+    for name, words in scenario.classes.items():
+        mine = [
+            i
+            for i, (root, index) in enumerate(wanted.lines)
+            if scenario.roots[root].traffic[index].class_ == name
+        ]
+        total = float(rates[mine].sum())
+        if total == 0.0:
+            continue
+        sojourns = [
+            cell.sojourn_s if math.isfinite(cell.sojourn_s) else cell.curve.latency_s(1.0)
+            for cell in optimum.cells
+        ]
+        mean_s = float((rates[mine] * (wanted.travel_s[mine] + sojourns)).sum()) / total
+        if words.timeout < mean_s:
+            yield (
+                f"the timeout of {name}, {format_s(words.timeout)}, is below its mean service time with travel,"
+                f" {format_s(mean_s)}: most requests time out"
+            )
+
+
+def _of_flow(scenario: Scenario, loops: list[Feedback]) -> Iterator[str]:
+    shortest_s = min(reports_of(scenario, cell).every for cell in scenario.cells)
+    used = {line.policy for root in scenario.roots.values() for line in root.traffic}
+    for name, policy in scenario.policies.items():
+        if name in used and isinstance(policy, FlowPolicy) and policy.update == "timer":
+            given_s = interval_s(scenario, policy)
+            if given_s < shortest_s:
+                yield (
+                    f"{name} updates every {format_s(given_s)}, more often than reports come"
+                    f" ({format_s(shortest_s)}): it repeats old news"
+                )
+    for loop in loops:
+        flow = loop.flow
+        if flow is None:
+            continue
+        if flow.fraction > 1.0:
+            yield (
+                f"the step of {loop.policy} for {loop.class_name} is {flow.fraction:.3g} of the critical step:"
+                " the shares oscillate"
+            )
+        elif flow.fraction > MOST_STEP:
+            yield (
+                f"the step of {loop.policy} for {loop.class_name} is {flow.fraction:.3g} of the critical step:"
+                " noise may tip it into oscillation"
+            )
+        if not is_memoryless_enough(flow):
+            yield (
+                f"the work of {loop.class_name} is not memoryless: its critical step is"
+                f" {flow.critical / flow.critical_memoryless:.3g} of that of memoryless work"
+            )
+
+
+def _of_reports(scenario: Scenario, delays: PathDelays, optimum: OperatingPoint) -> Iterator[str]:
+    policies = [scenario.policies[line.policy] for root in scenario.roots.values() for line in root.traffic]
+    if not any(acts_on_reports(policy) for policy in policies):
+        return
+    slow: dict[tuple[str, str], list[str]] = {}
+    for cell in optimum.cells:
+        every_s = reports_of(scenario, cell.cell).every
+        if every_s > cell.sojourn_s:
+            slow.setdefault((format_s(every_s), format_s(cell.sojourn_s)), []).append(cell.cell)
+    for (every, sojourn), names in slow.items():
+        yield (
+            f"{', '.join(names)} report{'s' if len(names) == 1 else ''} every {every}, longer than a request stays"
+            f" there ({sojourn}): each report tells of requests that have mostly left"
+        )
+    for root in scenario.roots:
+        dead = [cell for cell in scenario.cells if delays.between(root, cell, "observation").loss >= 1.0]
+        if dead:
+            yield f"no report from {', '.join(dead)} reaches {root}: its observation links lose everything"
+
+
+def _of_jitter(topology: Topology) -> Iterator[str]:
+    """One warning per effect whose delay is cut at 0 often enough to move its mean."""
+    effects = {
+        link.effect: link
+        for link in reversed(topology.links)
+        if link.effect.jitter and not link.effect.jitter.table
+    }
+    for effect, link in effects.items():
+        mean_s = mean_delay_s(effect)
+        if abs(mean_s - effect.delay_s) > NOTICED * effect.delay_s:
+            yield (
+                f"the jitter from {link.source} to {link.target} ({link.path}) is cut at 0:"
+                f" the mean delay is {format_s(mean_s)}, not {format_s(effect.delay_s)}"
+            )
+
+
+def _of_warmup(scenario: Scenario, loops: list[Feedback]) -> Iterator[str]:
+    longest_s = max((loop.loop_delay_s for loop in loops), default=0.0)
+    if math.isfinite(longest_s) and scenario.warmup < LEAST_LOOPS_OF_WARMUP * longest_s:
+        yield (
+            f"the warm-up, {format_s(scenario.warmup)}, is shorter than {LEAST_LOOPS_OF_WARMUP:.0f} loop delays"
+            f" ({format_s(LEAST_LOOPS_OF_WARMUP * longest_s)}): what is measured includes the start"
+        )
+
+
+def _of_processes(
+    scenario: Scenario, topology: Topology, wanted: Demand, optimum: OperatingPoint, cores: int
+) -> Iterator[str]:
+    reports = reports_per_s(scenario, topology) / scenario.time_scale
+    if reports > MOST_REPORTS_PER_S:
+        yield (
+            f"live: {reports:.4g} reports a second of wall time, above {MOST_REPORTS_PER_S:.0f}:"
+            " each is a wake-up; report less often or through fewer leaves"
+        )
+    busy = _busy_processes(scenario, wanted, optimum)
+    if busy > cores:
+        yield (
+            f"live: {busy} processes handle more than {BUSY_MESSAGES_PER_S:.0f} messages a second, on"
+            f" {cores} {'core' if cores == 1 else 'cores'}: expect lateness; raise time_scale or lower the rates"
+        )
+
+
+def _busy_processes(scenario: Scenario, wanted: Demand, optimum: OperatingPoint) -> int:
+    """Processes that receive more messages a second of wall time than keep a quarter of a core busy."""
+    rates: dict[str, float] = dict.fromkeys(scenario.roots, 0.0)
+    for (root, _), rate in zip(wanted.lines, wanted.rates_per_s.tolist(), strict=True):
+        rates[root] += rate
+    # A root meets each request twice (arrival, reply), a leaf twice (request, reply), a server once.
+    loads = [2.0 * rate for rate in rates.values()]
+    for cell in optimum.cells:
+        words = scenario.cells[cell.cell]
+        loads += [2.0 * cell.rate_per_s / words.leaf.count] * words.leaf.count
+        loads += [cell.rate_per_s / words.servers] * words.servers
+    return sum(load / scenario.time_scale > BUSY_MESSAGES_PER_S for load in loads)

@@ -1,0 +1,185 @@
+"""The delayed loops of a scenario: every class and policy that acts on reports, at the optimum.
+
+T, T/W and aT hold for any such policy. Flow routing also has a critical step: the factor by which all its steps
+together would have to grow for the loop to oscillate, times the step. Sources: theory.md, section 2;
+measures.md, sections 1, 2 and 5.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from testbed.scenario.quantity import Step
+from testbed.scenario.schema import FlowPolicy, Policy, Scenario
+from testbed.scenario.topology import reads_reports
+from testbed.theory.loop_delay import PathDelays, loop_delay_s, observation_age_s
+from testbed.theory.operating_point import CellState, Demand, OperatingPoint
+from testbed.theory.stability import CellResponse, Edge, Floats, Source, critical_factor
+from testbed.theory.work_transform import cell_transform
+
+_USED = 1e-3  # a share below this is no part of a root's choice at the optimum
+
+
+class FlowStep(NamedTuple):
+    """The step of a class of flow routing against its critical step.
+
+    Attributes:
+        step: as configured.
+        critical: at which the loop begins to oscillate, for the work of the scenario; infinite: never.
+        critical_memoryless: the same if the work were memoryless, by equation (5) where the cells are equal.
+        period_s: at the edge; NaN where it never oscillates.
+        interval_s: between updates; the report period where every report triggers one.
+    """
+
+    step: Step
+    critical: float
+    critical_memoryless: float
+    period_s: float
+    interval_s: float
+
+    @property
+    def fraction(self) -> float:
+        """Step over critical step; the same for all classes, since their steps are taken to grow together."""
+        return self.step.value / self.critical
+
+
+class Feedback(NamedTuple):
+    """The loop of one class under one policy; means over its roots and the cells they use, by requests.
+
+    Attributes:
+        class_name: of traffic.
+        policy: its name in the scenario.
+        loop_delay_s: T; infinite where no report arrives.
+        sojourn_s: W, in the cell.
+        a_per_s: marginal service rate.
+        flow: where the policy moves shares by steps.
+    """
+
+    class_name: str
+    policy: str
+    loop_delay_s: float
+    sojourn_s: float
+    a_per_s: float
+    flow: FlowStep | None
+
+
+def acts_on_reports(policy: Policy) -> bool:
+    """Whether a root's policy uses what the cells report."""
+    return isinstance(policy, FlowPolicy) or reads_reports(policy)
+
+
+def feedbacks(
+    scenario: Scenario, delays: PathDelays, wanted: Demand, point: OperatingPoint
+) -> list[Feedback]:
+    """One entry per class and policy that acts on reports, in the scenario's order; none where a cell is overfull."""
+    if not point.is_sustained:
+        return []
+    groups: dict[tuple[str, str], list[int]] = {}
+    for i, (root, index) in enumerate(wanted.lines):
+        line = scenario.roots[root].traffic[index]
+        if acts_on_reports(scenario.policies[line.policy]) and wanted.rates_per_s[i] > 0.0:
+            groups.setdefault((line.class_, line.policy), []).append(i)
+    edges = _edges(scenario, delays, wanted, point)
+    return [
+        _feedback(scenario, delays, wanted, point, names, lines, edges) for names, lines in groups.items()
+    ]
+
+
+def interval_s(scenario: Scenario, policy: FlowPolicy) -> float:
+    """The time between updates: as given, else the report period."""
+    return scenario.reports.every if policy.interval is None else policy.interval
+
+
+def cost_slope(policy: FlowPolicy, cell: CellState) -> float:
+    """d cost / d in flight of a cell, for the policy's cost; per request, in the unit of the cost."""
+    if policy.cost == "marginal":
+        return cell.sigma_s
+    if policy.cost == "latency":
+        return cell.curve.latency_s(1.0) - cell.curve.latency_s(0.0)
+    return 1.0 if policy.cost == "in_flight" else 1.0 / cell.capacity_per_s
+
+
+def _feedback(
+    scenario: Scenario,
+    delays: PathDelays,
+    wanted: Demand,
+    point: OperatingPoint,
+    names: tuple[str, str],
+    lines: list[int],
+    edges: tuple[Edge, Edge],
+) -> Feedback:
+    policy = scenario.policies[names[1]]
+    weights = point.shares[lines] * wanted.rates_per_s[lines][:, None]
+    weights = np.where(point.shares[lines] > _USED, weights, 0.0) / weights.sum()
+    weights /= weights.sum()
+    loop_delays_s = np.array(
+        [
+            [loop_delay_s(scenario, delays, wanted.lines[i][0], cell, policy) for cell in wanted.cells]
+            for i in lines
+        ]
+    )
+    used = weights > 0.0
+    of_cells = weights.sum(axis=0)
+    return Feedback(
+        *names,
+        float((weights[used] * loop_delays_s[used]).sum()),
+        float(of_cells @ [cell.sojourn_s for cell in point.cells]),
+        float(of_cells @ [cell.a_per_s for cell in point.cells]),
+        _flow_step(scenario, policy, edges) if isinstance(policy, FlowPolicy) else None,
+    )
+
+
+def _flow_step(scenario: Scenario, policy: FlowPolicy, edges: tuple[Edge, Edge]) -> FlowStep:
+    of_work, memoryless = edges
+    step = policy.step
+    return FlowStep(
+        step,
+        step.value * of_work.gain,
+        step.value * memoryless.gain,
+        of_work.period_s,
+        interval_s(scenario, policy),
+    )
+
+
+def _edges(
+    scenario: Scenario, delays: PathDelays, wanted: Demand, point: OperatingPoint
+) -> tuple[Edge, Edge]:
+    """The factor on all steps at the edge, for the scenario's work and for memoryless work."""
+    sources = _sources(scenario, delays, wanted, point)
+    rates = point.shares * wanted.rates_per_s[:, None]
+    responses = []
+    for j, cell in enumerate(point.cells):
+        arriving = float(rates[:, j].sum())
+        shares = {
+            line: float(rates[i, j]) / arriving for i, line in enumerate(wanted.lines) if arriving > 0.0
+        }
+        transform = cell_transform(scenario, cell.cell, shares)
+        responses.append(CellResponse(cell.a_per_s, cell.sojourn_s, transform))
+    memoryless = critical_factor([response._replace(transform=None) for response in responses], sources)
+    return critical_factor(responses, sources), memoryless
+
+
+def _sources(scenario: Scenario, delays: PathDelays, wanted: Demand, point: OperatingPoint) -> list[Source]:
+    """The lines that move their shares; a line to which no report comes never moves."""
+    sources = []
+    for i, (root, index) in enumerate(wanted.lines):
+        policy = scenario.policies[scenario.roots[root].traffic[index].policy]
+        if not isinstance(policy, FlowPolicy):
+            continue
+        travel_s: Floats = np.array([delays.between(root, cell, "request").mean_s for cell in wanted.cells])
+        age_s = np.array([observation_age_s(scenario, delays, root, cell, policy) for cell in wanted.cells])
+        support = (point.shares[i] > _USED) & np.isfinite(age_s)
+        slope = np.array([cost_slope(policy, cell) for cell in point.cells])
+        gain = float(wanted.rates_per_s[i]) * policy.step.value
+        sources.append(Source(gain, slope, travel_s, np.where(support, age_s, 0.0), support))
+    return sources
+
+
+def is_memoryless_enough(flow: FlowStep) -> bool:
+    """Whether the critical step for the scenario's work is near that of memoryless work, within a tenth."""
+    if not math.isfinite(flow.critical_memoryless):
+        return True
+    return abs(flow.critical / flow.critical_memoryless - 1.0) <= 0.1

@@ -1,0 +1,78 @@
+"""Effective delays of the paths between roots and cells, and the loop delay that follows from them.
+
+Source: measures.md, section 2. Faults are not considered.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from testbed.links.delay import least_delay_s, mean_delay_s
+from testbed.scenario.schema import FlowPolicy, Policy, Reports, Scenario
+from testbed.scenario.topology import Effect, Topology, root_name
+
+
+class PathDelay(NamedTuple):
+    """One-way delay of a path, over its links: mean of the means, least of the least, mean loss."""
+
+    mean_s: float
+    least_s: float
+    loss: float
+
+
+class PathDelays:
+    """The delays of all paths of a topology, gathered in one pass over its links."""
+
+    def __init__(self, topology: Topology) -> None:
+        """Sort the links by the pair of nodes that they serve."""
+        groups: dict[tuple[str, str, str], list[Effect]] = {}
+        for link in topology.links:
+            source, target = topology.nodes[link.source], topology.nodes[link.target]
+            root = next((node.name for node in (source, target) if node.kind == "root"), "")
+            cell = source.cell or target.cell
+            groups.setdefault((root, cell, link.path), []).append(link.effect)
+        self._delays = {key: of_effects(effects) for key, effects in groups.items()}
+
+    def between(self, root: str, cell: str, path: str) -> PathDelay:
+        """The delay between a root and the leaves of a cell on a path (`request`, `reply`, `observation`)."""
+        return self._delays[root_name(root), cell, path]
+
+    def inside(self, cell: str, path: str) -> PathDelay | None:
+        """The delay between the leaves and the servers of a cell; None where they have no such path."""
+        return self._delays.get(("", cell, path))
+
+
+def of_effects(effects: list[Effect]) -> PathDelay:
+    """The delay over several links taken together."""
+    return PathDelay(
+        sum(mean_delay_s(effect) for effect in effects) / len(effects),
+        min(least_delay_s(effect) for effect in effects),
+        sum(effect.loss for effect in effects) / len(effects),
+    )
+
+
+def reports_of(scenario: Scenario, cell: str) -> Reports:
+    """How the leaves of a cell report to the roots."""
+    own = scenario.cells[cell].reports
+    return scenario.reports if own is None else own
+
+
+def observation_age_s(scenario: Scenario, delays: PathDelays, root: str, cell: str, policy: Policy) -> float:
+    """Mean age of a cell's observation when a root's policy uses it.
+
+    Delay + R (1/2 + p / (1 - p)), R the report period, p the loss of reports; the delay alone where every report
+    triggers an update. Infinite where all reports are lost.
+    """
+    news = delays.between(root, cell, "observation")
+    if news.loss >= 1.0:
+        return math.inf
+    if isinstance(policy, FlowPolicy) and policy.update == "on_report":
+        return news.mean_s
+    return news.mean_s + reports_of(scenario, cell).every * (0.5 + news.loss / (1.0 - news.loss))
+
+
+def loop_delay_s(scenario: Scenario, delays: PathDelays, root: str, cell: str, policy: Policy) -> float:
+    """T_ij: mean travel of a request plus the mean age of the observation when it is used."""
+    travel_s = delays.between(root, cell, "request").mean_s
+    return travel_s + observation_age_s(scenario, delays, root, cell, policy)

@@ -1,0 +1,1 @@
+"""Planned arrivals and the work they bring."""

@@ -1,0 +1,219 @@
+"""Arrivals and tokens replayed from public traces: the Azure LLM inference CSV and the Mooncake JSON lines.
+
+Sources: github.com/Azure/AzurePublicDataset (AzureLLMInferenceDataset2023.md) and github.com/kvcache-ai/Mooncake
+(FAST25-release). Formats are read as they are published, line ends and all.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testbed.draw import key_base, uniform
+from testbed.errors import RunError
+from testbed.scenario.schema import Trace
+
+_AZURE_COLUMNS = ["TIMESTAMP", "ContextTokens", "GeneratedTokens"]
+_MOONCAKE_KEYS = ("timestamp", "input_length", "output_length")
+_MOONCAKE_STEP_S = 3.0  # the published time stamps are rounded to this
+_MOST_TOKENS = 10**9  # far above any context window; keeps every sum within 64 bits
+_MOST_MS = 10**12  # thirty years
+WHERE = {
+    "azure": "an Azure LLM inference trace (CSV): get it from github.com/Azure/AzurePublicDataset,"
+    " data/AzureLLMInferenceTrace_conv.csv or data/AzureLLMInferenceTrace_code.csv",
+    "mooncake": "a Mooncake trace (JSON lines): get it from github.com/kvcache-ai/Mooncake,"
+    " FAST25-release/traces/conversation_trace.jsonl",
+}
+
+
+@dataclass(frozen=True)
+class TraceRows:
+    """Requests of a trace, in the order of time; all arrays of shape (requests,).
+
+    Attributes:
+        row: position of the request in the file, from 0; draws are keyed by it.
+        at_s: arrival, seconds.
+        prompt_tokens: at least 1.
+        output_tokens: at least 1.
+    """
+
+    row: NDArray[np.int64]
+    at_s: NDArray[np.float64]
+    prompt_tokens: NDArray[np.int64]
+    output_tokens: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        """How many requests."""
+        return len(self.row)
+
+    def where(self, kept: NDArray[Any]) -> TraceRows:
+        """The requests that a mask or an index array picks."""
+        return TraceRows(self.row[kept], self.at_s[kept], self.prompt_tokens[kept], self.output_tokens[kept])
+
+
+def read_trace(trace: Trace, *, seed: int, stretch: float) -> TraceRows:
+    """The requests that a scenario replays: its window of the trace, from time 0 on, in run time.
+
+    Args:
+        trace: as the scenario in run time says it (`from` and `for` are stretched already).
+        seed: keys the spread of Mooncake's requests over their steps of 3 s.
+        stretch: run time over scenario time (`Scenario.stretch`), for the instants of the file.
+
+    Raises:
+        RunError: the file is missing or cannot be read, or a row is malformed.
+    """
+    path = _find(trace)
+    try:
+        state = path.stat()
+    except OSError as error:
+        raise RunError(f"{path}: cannot be read: {error.strerror}") from error
+    rows = _timed_rows(path, trace.format, seed, (state.st_mtime_ns, state.st_size))
+    at_s = rows.at_s * stretch - trace.from_
+    kept = at_s >= 0.0
+    if trace.for_ is not None:
+        kept &= at_s < trace.for_
+    window = rows.where(kept)
+    return TraceRows(window.row, at_s[kept] / trace.rate_factor, window.prompt_tokens, window.output_tokens)
+
+
+def deal(rows: TraceRows, weights: list[float], *, seed: int, name: str) -> NDArray[np.int64]:
+    """Which of the lines of traffic that replay a trace gets each request; shape (requests,).
+
+    The draw is keyed by the row of the file, so another window deals the same rows to the same lines.
+    """
+    base = key_base(seed, "trace", name, "deal")
+    draws = np.array([uniform(base, row) for row in rows.row.tolist()])
+    edges = np.cumsum(weights)
+    return np.searchsorted(edges[:-1] / edges[-1], draws, side="right").astype(np.int64)
+
+
+def _find(trace: Trace) -> Path:
+    """The file of a trace: as given, or in the folder that TESTBED_DATA names."""
+    candidates = [Path(trace.path)]
+    folder = os.environ.get("TESTBED_DATA")
+    if folder:
+        candidates.append(Path(folder) / trace.path)
+    for path in candidates:
+        if path.is_file():
+            return path
+    tried = " and ".join(str(path) for path in candidates)
+    raise RunError(
+        f"no trace at {tried}: {trace.path} is to be {WHERE[trace.format]}; put it there,"
+        " or name the folder that holds it in the environment variable TESTBED_DATA"
+    )
+
+
+@lru_cache(maxsize=4)
+def _timed_rows(path: Path, form: str, seed: int, _state: tuple[int, int]) -> TraceRows:
+    """All requests of a file, from its first on, sorted by time; kept until the file's state changes."""
+    at_s, prompt_tokens, output_tokens = _columns(path, form)
+    if form == "mooncake":
+        base = key_base(seed, "trace", "spread")
+        at_s = at_s + _MOONCAKE_STEP_S * np.array([uniform(base, row) for row in range(len(at_s))])
+    rows = TraceRows(np.arange(len(at_s)), at_s, np.maximum(1, prompt_tokens), np.maximum(1, output_tokens))
+    return rows.where(np.argsort(at_s, kind="stable"))
+
+
+def _columns(path: Path, form: str) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
+    """Seconds, prompt tokens and output tokens of a file, in the order of its rows."""
+    parse: Callable[[IO[str], Path], Iterator[tuple[float, int, int]]]
+    parse = _azure if form == "azure" else _mooncake
+    try:
+        # newline="": the csv module wants the line ends as they are.
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = list(parse(file, path))
+    except OSError as error:
+        raise RunError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise RunError(f"{path}: is not text in UTF-8; accepted: {WHERE[form]}") from error
+    if not rows:
+        raise RunError(f"{path}: holds no request; accepted: {WHERE[form]}")
+    at_s, prompt_tokens, output_tokens = zip(*rows, strict=True)
+    return np.array(at_s), np.array(prompt_tokens, dtype=np.int64), np.array(output_tokens, dtype=np.int64)
+
+
+def _azure(file: IO[str], path: Path) -> Iterator[tuple[float, int, int]]:
+    reader = csv.reader(file)
+    try:
+        header = next(reader, [])
+        if header != _AZURE_COLUMNS:
+            raise _malformed(path, 1, f"the header is {','.join(header)!r}", ",".join(_AZURE_COLUMNS))
+        first: datetime | None = None
+        for cells in reader:
+            if cells:
+                at, prompt_tokens, output_tokens = _azure_row(cells, path, reader.line_num)
+                first = at if first is None else first
+                yield (at - first).total_seconds(), prompt_tokens, output_tokens
+    except csv.Error as error:
+        raise _malformed(path, reader.line_num, str(error), ",".join(_AZURE_COLUMNS)) from error
+
+
+def _azure_row(cells: list[str], path: Path, line: int) -> tuple[datetime, int, int]:
+    if len(cells) != len(_AZURE_COLUMNS):
+        raise _malformed(
+            path, line, f"{','.join(cells)!r} has {len(cells)} columns", ",".join(_AZURE_COLUMNS)
+        )
+    try:
+        # Seven decimals are published; the seventh is cut (the format of datetime knows six).
+        at = datetime.fromisoformat(cells[0])
+    except ValueError as error:
+        accepted = "an instant such as 2023-11-16 18:15:46.6805900"
+        raise _malformed(path, line, f"TIMESTAMP is {cells[0]!r}", accepted) from error
+    if at.tzinfo is not None:
+        at = at.astimezone(UTC).replace(tzinfo=None)
+    return (
+        at,
+        _whole(cells[1], _AZURE_COLUMNS[1], path, line),
+        _whole(cells[2], _AZURE_COLUMNS[2], path, line),
+    )
+
+
+def _mooncake(file: IO[str], path: Path) -> Iterator[tuple[float, int, int]]:
+    for line, text in enumerate(file, start=1):
+        if not text.strip():
+            continue
+        accepted = 'a JSON object with "timestamp" (ms), "input_length" and "output_length"'
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise _malformed(path, line, f"{_short(text)} is not JSON", accepted) from error
+        if not isinstance(found, dict):
+            raise _malformed(path, line, f"{_short(text)} is not an object", accepted)
+        missing = [key for key in _MOONCAKE_KEYS if key not in found]
+        if missing:
+            raise _malformed(path, line, f"{', '.join(missing)} missing", accepted)
+        at_ms, prompt_tokens, output_tokens = (found[key] for key in _MOONCAKE_KEYS)
+        yield (
+            _whole(at_ms, "timestamp", path, line, most=_MOST_MS) / 1000,
+            _whole(prompt_tokens, "input_length", path, line),
+            _whole(output_tokens, "output_length", path, line),
+        )
+
+
+def _whole(value: object, name: str, path: Path, line: int, most: int = _MOST_TOKENS) -> int:
+    """A whole number from 0, as text (CSV) or as a JSON number."""
+    text = value.strip() if isinstance(value, str) else value
+    if isinstance(text, str) and text.isascii() and text.isdigit() and len(text) <= len(str(most)):
+        text = int(text)
+    if isinstance(text, int) and not isinstance(text, bool) and 0 <= text <= most:
+        return text
+    raise _malformed(path, line, f"{name} is {_short(value)}", f"a whole number from 0 to {most}")
+
+
+def _short(value: object) -> str:
+    text = repr(value.strip() if isinstance(value, str) else value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _malformed(path: Path, line: int, found: str, accepted: str) -> RunError:
+    return RunError(f"{path}:{line}: {found}; accepted: {accepted}")
