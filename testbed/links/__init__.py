@@ -1,0 +1,1 @@
+"""One-way delay and loss: drawn by the sender, held before the receiver."""

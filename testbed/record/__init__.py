@@ -1,0 +1,1 @@
+"""The log of a run: tables, framed chunks, merging to Parquet."""

@@ -1,0 +1,67 @@
+"""The logs of an arm to its Parquet tables: in scenario time, truth beside belief."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from testbed.record.fault_table import faults_table
+from testbed.record.gather import Gathered, Rows, Texts, gather, taken
+from testbed.record.link_tables import lateness_table, links_table
+from testbed.record.parquet import write_table
+from testbed.record.request_table import requests_table
+from testbed.record.run_folder import ArmFolder
+from testbed.record.truth import Truth
+from testbed.scenario.schema import Scenario
+from testbed.scenario.topology import Topology
+from testbed.traffic.plan import Plan
+
+
+def merge_run(folder: ArmFolder, scenario: Scenario, topology: Topology, plan: Plan) -> tuple[str, ...]:
+    """Merge the logs of an arm into its `tables` folder.
+
+    Args:
+        folder: of the arm.
+        scenario: as the file has it, not scaled.
+        topology: of the scenario.
+        plan: that was run, in run time.
+
+    Returns:
+        What is wrong with the logs, a line each; empty where every node closed a whole log.
+
+    Raises:
+        RunError: a log cannot be read, the logs are of several runs, or a table cannot be written.
+    """
+    logs = gather(sorted(folder.logs.glob("*.log")), scenario.time_scale)
+    for name, rows in merged_tables(logs, scenario, topology, plan).items():
+        write_table(folder.tables / f"{name}.parquet", name, rows, logs.run)
+    return logs.problems
+
+
+def merged_tables(logs: Gathered, scenario: Scenario, topology: Topology, plan: Plan) -> dict[str, Rows]:
+    """Every table of `MERGED`; arguments as for `merge_run`."""
+    logged = logs.tables
+    requests = requests_table(logged, scenario, topology, plan)
+    truth = Truth(scenario, topology, visits=logged["visits"], applied=logged["applied"])
+    return {
+        "requests": requests,
+        "observations": _sorted(logged["observations"], "received_at_s"),
+        "updates": truth.beside_updates(_sorted(logged["updates"], "used_at_s")),
+        "decisions": truth.beside_decisions(_sorted(logged["decisions"], "request_id"), requests, plan),
+        "cells": _with_cell(_sorted(logged["samples"], "at_s"), topology),
+        "links": links_table(topology, logged["sent"], logged["delivered"], scenario.time_scale),
+        "lateness": lateness_table(topology, logged["sent"], logged["delivered"]),
+        "faults": faults_table(scenario, topology, logged["applied"]),
+        "processes": _sorted(logged["processes"], "at_s"),
+    }
+
+
+def _sorted(table: Rows, key: str) -> Rows:
+    """By a column; what is equal there stays in the order of the logs."""
+    return taken(table, np.argsort(table[key], kind="stable"))
+
+
+def _with_cell(samples: Rows, topology: Topology) -> Rows:
+    server = samples["server"]
+    cells = tuple(topology.servers)
+    of_word = [cells.index(topology.nodes[name].cell) for name in server.words]
+    return {"cell": Texts(cells, np.array(of_word, dtype=np.int32)[server.numbers]), **samples}

@@ -1,0 +1,128 @@
+"""A row per planned request, joined from what its root, its leaf and its server logged.
+
+Rows are joined by id, and by attempt where a request was sent again: a row tells of the last attempt. Whoever
+died leaves holes (NaN, empty text), never a missing row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testbed.record.gather import Rows, Texts
+from testbed.record.streams import cost_scales, plan_streams
+from testbed.roles.messages import Outcome
+from testbed.scenario.schema import Scenario
+from testbed.scenario.topology import Topology, root_name
+from testbed.traffic.plan import Plan
+
+Places = NDArray[np.int64]  # for each request the position of its row in a logged table, or _NONE
+_NONE = -1
+
+
+def requests_table(logged: dict[str, Rows], scenario: Scenario, topology: Topology, plan: Plan) -> Rows:
+    """The requests of a plan in its order; `scenario` is not scaled, `plan` is in run time."""
+    number = plan.requests
+    dispatches, visits = logged["dispatches"], logged["visits"]
+    dispatch, seen = _last_attempts(dispatches, number), _last_attempts(visits, number)
+    # A root that died leaves no row of a request; its leaf may still tell of it.
+    attempt = _filled(np.zeros(number, dtype=np.int64), visits["attempt"], seen)
+    attempt = _filled(attempt, dispatches["attempt"], dispatch)
+    outcome = _filled(np.full(number, int(Outcome.UNFINISHED)), dispatches["outcome"], dispatch)
+    was_sent = ((dispatch != _NONE) | (seen != _NONE)) & (outcome != Outcome.NO_TARGET)
+    return {
+        "request_id": np.arange(number, dtype=np.int64),
+        "class": Texts(tuple(scenario.classes), plan.class_index),
+        "root": Texts(tuple(root_name(root) for root in scenario.roots), plan.root),
+        "attempts": attempt + was_sent,
+        "outcome": Texts(tuple(each.name.lower() for each in Outcome), outcome.astype(np.int32)),
+        "prompt_tokens": plan.prompt_tokens,
+        "output_tokens": plan.output_tokens,
+        "planned_at_s": plan.at_s / scenario.time_scale,
+        **_at_root(logged, dispatch, attempt, cost_scales(scenario)[plan_streams(scenario, plan)]),
+        **_in_cell(logged, topology, dispatch, attempt),
+    }
+
+
+def _at_root(
+    logged: dict[str, Rows], dispatch: Places, attempt: Places, cost_scale: NDArray[np.float64]
+) -> Rows:
+    """What the root knew and saw of each request."""
+    dispatches, late_replies = logged["dispatches"], logged["late_replies"]
+    late = _of_attempt(late_replies, attempt)
+    replied_at_s = _filled(_nan(attempt), dispatches["replied_at_s"], dispatch)
+    return {
+        **{
+            name: _filled(_nan(attempt), dispatches[name], dispatch)
+            for name in ("sent_at_s", "residence_s", "staleness_s")
+        },
+        "replied_at_s": _filled(replied_at_s, late_replies["replied_at_s"], late),
+        "believed_cost": _filled(_nan(attempt), dispatches["believed_cost"], dispatch) / cost_scale,
+        "late": late != _NONE,
+    }
+
+
+def _in_cell(logged: dict[str, Rows], topology: Topology, dispatch: Places, attempt: Places) -> Rows:
+    """Where each request went, and what happened to it there."""
+    visits, services = logged["visits"], logged["services"]
+    visit, service = _of_attempt(visits, attempt), _of_attempt(services, attempt)
+    leaf = _named(topology.leaves, [(visits["leaf"], visit), (logged["dispatches"]["leaf"], dispatch)])
+    instants = ("at_server_s", "started_at_s", "first_token_at_s", "finished_at_s")
+    return {
+        "cell": _cells_of(leaf, topology),
+        "leaf": leaf,
+        "server": _named(topology.servers, [(services["server"], service), (visits["server"], visit)]),
+        **{name: _filled(_nan(attempt), visits[name], visit) for name in ("at_leaf_s", "left_leaf_s")},
+        **{name: _filled(_nan(attempt), services[name], service) for name in instants},
+        "preemptions": _filled(np.zeros_like(attempt), services["preemptions"], service),
+    }
+
+
+def _last_attempts(table: Rows, number: int) -> Places:
+    """The row of each request's last attempt."""
+    order = np.argsort(table["attempt"], kind="stable")
+    return _placed(table, order, number)
+
+
+def _of_attempt(table: Rows, attempt: Places) -> Places:
+    """The row of each request's attempt of this number."""
+    rows = np.flatnonzero(table["attempt"] == attempt[table["request_id"]])
+    return _placed(table, rows, len(attempt))
+
+
+def _placed(table: Rows, rows: NDArray[np.intp], number: int) -> Places:
+    """These rows by request; of several rows of a request the last one stays."""
+    places = np.full(number, _NONE, dtype=np.int64)
+    places[table["request_id"][rows]] = rows
+    return places
+
+
+def _nan(like: Places) -> NDArray[np.float64]:
+    return np.full(len(like), np.nan)
+
+
+def _filled(values: NDArray[Any], column: NDArray[Any], places: Places) -> NDArray[Any]:
+    """The values, with those of the column where a request has a row."""
+    found = places != _NONE
+    filled = values.copy()
+    filled[found] = column[places[found]]
+    return filled
+
+
+def _named(nodes: dict[str, tuple[str, ...]], sources: Sequence[tuple[Texts, Places]]) -> Texts:
+    """Names of nodes (of every cell) or empty; a later source goes before an earlier one."""
+    words = ("", *(name for names in nodes.values() for name in names))
+    numbers = np.zeros(len(sources[0][1]), dtype=np.int32)
+    for column, places in sources:
+        numbers = _filled(numbers, column.places(words), places)
+    assert (numbers >= 0).all(), "a log names a node that the topology does not have"
+    return Texts(words, numbers)
+
+
+def _cells_of(leaf: Texts, topology: Topology) -> Texts:
+    cells = ("", *topology.leaves)
+    of_word = [0, *(cells.index(topology.nodes[name].cell) for name in leaf.words[1:])]
+    return Texts(cells, np.array(of_word, dtype=np.int32)[leaf.numbers])

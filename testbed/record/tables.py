@@ -1,0 +1,280 @@
+"""Every table with its columns, types and units: the one place of the log format.
+
+`LOGGED` are the rows that nodes append while they run, in run time. `MERGED` are the Parquet tables of a run,
+in scenario time (run time / time scale), with truth joined to beliefs. Instants are seconds since the run
+began, NaN where nothing happened; a column's name tells its unit (`_s` seconds, `_per_s` per second).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Column(NamedTuple):
+    """A column: its name, its type (`int`, `float`, `text`, `flag`, `ints`) and its power of time.
+
+    `time_power` is 1 for instants and durations, -1 for rates, -2 for steps per s^2, 0 for all else; merging
+    divides by the time scale to that power.
+    """
+
+    name: str
+    type: str
+    meaning: str
+    time_power: int = 0
+
+
+def _instant(name: str, meaning: str) -> Column:
+    return Column(name, "float", meaning, 1)
+
+
+_REQUEST = Column("request_id", "int", "position of the request in the plan, from 0")
+_ATTEMPT = Column("attempt", "int", "0 for the first sending")
+_CELL = Column("cell", "text", "name of the cell")
+_ROOT = Column("root", "text", "name of the root's node")
+
+LOGGED: dict[str, tuple[Column, ...]] = {
+    # a root writes a row when a request is over for it: replied, timed out, without a target or unfinished
+    "dispatches": (
+        _REQUEST,
+        _ATTEMPT,
+        _ROOT,
+        _CELL,
+        Column("leaf", "text", "node that it was sent to"),
+        Column("outcome", "int", "see messages.Outcome"),
+        _instant("planned_at_s", "planned arrival"),
+        _instant("sent_at_s", "sent by the root"),
+        _instant("replied_at_s", "reply received by the root; NaN: none in time"),
+        _instant("residence_s", "time in the cell, as the reply tells"),
+        _instant("staleness_s", "age of the chosen cell's observation when used; NaN: none yet"),
+        Column("believed_cost", "float", "cost of the chosen cell as the root believed it"),
+    ),
+    # a late reply: the request had timed out at the root before
+    "late_replies": (_REQUEST, _ATTEMPT, _instant("replied_at_s", "reply received by the root")),
+    # a leaf writes a row when a request leaves it
+    "visits": (
+        _REQUEST,
+        _ATTEMPT,
+        Column("leaf", "text", "node"),
+        Column("server", "text", "node that it was sent to"),
+        Column("outcome", "int", "see messages.Outcome"),
+        _instant("at_leaf_s", "received by the leaf"),
+        _instant("left_leaf_s", "reply sent to the root; NaN: never"),
+    ),
+    # a server writes a row when a request is served, or is still open at the end
+    "services": (
+        _REQUEST,
+        _ATTEMPT,
+        Column("server", "text", "node"),
+        _instant("at_server_s", "received by the server"),
+        _instant("started_at_s", "admitted into the batch"),
+        _instant("first_token_at_s", "first token made"),
+        _instant("finished_at_s", "last token made"),
+        Column("preemptions", "int", "times it was put back for want of KV memory"),
+    ),
+    # a root writes a row for each report received
+    "observations": (
+        _ROOT,
+        Column("leaf", "text", "node that reported"),
+        _CELL,
+        Column("sequence", "int", "of the report at its leaf, from 0"),
+        _instant("measured_at_s", "measured by the leaf"),
+        _instant("received_at_s", "received by the root"),
+        Column("queued", "int", "requests waiting at servers"),
+        Column("running", "int", "requests running at servers"),
+        Column("by_class", "ints", "requests in flight of each class"),
+        Column("prompt_tokens", "int", "prompt tokens still to prefill"),
+        Column("output_tokens", "int", "output tokens still to make"),
+        Column("arrivals", "int", "requests received by the leaf since the run began"),
+        Column("error_fraction", "float", "of replies"),
+        Column("speed", "float", "scaled model: factor on the profile's curve"),
+        _instant("fitted_a_s", "fitted model: sojourn per output token = a + b n"),
+        _instant("fitted_b_s", "fitted model"),
+        Column("model_error", "float", "mean relative error of the prediction"),
+    ),
+    # a root writes a row per cell for each update of its probabilities
+    "updates": (
+        _ROOT,
+        Column("class", "text", "class of traffic"),
+        Column("update", "int", "number of the update at this root and class, from 0"),
+        _CELL,
+        _instant("used_at_s", "when the update was made and took effect"),
+        Column("step", "float", "step, per s^2 or per s as the policy has it"),
+        _instant("interval_s", "time the update stands for"),
+        Column("sequence", "int", "of the report used; -1: none yet"),
+        _instant("measured_at_s", "of the report used"),
+        _instant("received_at_s", "of the report used"),
+        Column("believed_in_flight", "float", "as the view had it"),
+        Column("believed_cost", "float", "as the cost had it"),
+        Column("clipped", "flag", "the cost was cut at its ceiling"),
+        Column("network_s", "float", "round trip that the root measured", 1),
+        Column("probability_before", "float", "before the update"),
+        Column("probability", "float", "after the update"),
+        Column("allowed", "flag", "whether the root may use the cell"),
+    ),
+    # a root writes a row per candidate for each sampled decision
+    "decisions": (
+        _REQUEST,
+        _ROOT,
+        _CELL,
+        _instant("used_at_s", "when the choice was made"),
+        Column("sequence", "int", "of the report used; -1: none yet"),
+        _instant("measured_at_s", "of the report used"),
+        _instant("received_at_s", "of the report used"),
+        Column("believed_in_flight", "float", "as the view had it"),
+        Column("believed_cost", "float", "as the cost had it"),
+        Column("network_s", "float", "round trip that the root measured", 1),
+        Column("chosen", "flag", "whether this candidate was chosen"),
+    ),
+    # a server samples its own truth
+    "samples": (
+        Column("server", "text", "node"),
+        _instant("at_s", "instant of the sample"),
+        Column("queued", "int", "requests waiting"),
+        Column("running", "int", "requests running"),
+        Column("by_class", "ints", "requests in flight of each class"),
+        Column("prompt_tokens", "int", "prompt tokens still to prefill"),
+        Column("output_tokens", "int", "output tokens still to make"),
+        Column("kv_fraction", "float", "share of the KV memory in use"),
+        Column("busy_s", "float", "time with requests running since the run began", 1),
+        Column("arrivals", "int", "requests received since the run began"),
+    ),
+    # the engine, for the sending end of each link, once a second and at the end
+    "sent": (
+        Column("link", "int", "number of the link in the topology"),
+        _instant("at_s", "end of the second"),
+        Column("sent", "int", "messages sent"),
+        Column("lost", "int", "of these, dropped by the loss model"),
+        _instant("drawn_s", "sum of the drawn delays of the others"),
+    ),
+    # the engine, for the receiving end of each link, once a second and at the end
+    "delivered": (
+        Column("link", "int", "number of the link in the topology"),
+        _instant("at_s", "end of the second"),
+        Column("delivered", "int", "messages handed to the role"),
+        Column("inversions", "int", "of these, reached the process after their release"),
+        Column("lateness_s", "float", "sum of handled less release, wall time"),
+        Column("lateness_max_s", "float", "largest lateness, wall time"),
+        Column("lateness_bins", "ints", "messages by lateness, see links.lateness.bin_of"),
+    ),
+    # the engine, when it applies or heals a fault at a node
+    "applied": (
+        Column("fault", "int", "position of the fault in the scenario"),
+        Column("node", "text", "node that it touches"),
+        Column("healed", "flag", "false: applied, true: healed"),
+        _instant("planned_at_s", "planned instant"),
+        _instant("done_at_s", "when the node did it"),
+    ),
+    # the live engine, once a second
+    "processes": (
+        Column("node", "text", "node"),
+        _instant("at_s", "end of the second"),
+        Column("cpu_s", "float", "processor time used in this second, wall time"),
+        Column("memory_bytes", "int", "resident set"),
+        Column("loop_lag_s", "float", "largest time that a timer fired after it was due, wall time"),
+        Column("stall_s", "float", "longest pass of the loop, wall time"),
+        Column("passes", "int", "passes of the loop"),
+    ),
+}
+
+
+def _late(statistic: str) -> Column:
+    return Column(
+        f"lateness_s_{statistic}", "float", "handled less release, wall time; NaN: nothing delivered"
+    )
+
+
+_LINK = (
+    Column("source", "text", "node that sends"),
+    Column("target", "text", "node that receives"),
+    Column("path", "text", "request, reply, observation or probe"),
+)
+_LINK_COUNTS = (
+    Column("sent", "int", "messages sent"),
+    Column("lost", "int", "of these, dropped by the loss model"),
+    Column("delivered", "int", "messages handed to the role"),
+    Column("inversions", "int", "of these, reached the process after their release"),
+    _instant("drawn_s_mean", "mean of the drawn delays; NaN: nothing sent that was not lost"),
+    _late("mean"),
+)
+_TRUTH = (
+    Column("true_in_flight", "float", "requests that had reached the cell's leaves and not left them"),
+    Column("true_cost", "float", "the policy's cost of these at the true speed, network as measured"),
+)
+
+MERGED: dict[str, tuple[Column, ...]] = {
+    # a row per planned request, in the order of the plan
+    "requests": (
+        _REQUEST,
+        Column("class", "text", "class of traffic"),
+        _ROOT,
+        Column("cell", "text", "cell that it was sent to; empty: none"),
+        Column("leaf", "text", "node that it was sent to; empty: none"),
+        Column("server", "text", "node that it was sent to; empty: none"),
+        Column("attempts", "int", "times that the root sent it; all else is of the last"),
+        Column("outcome", "text", "completed, failed, timed_out, shed, no_target, lost or unfinished"),
+        Column("prompt_tokens", "int", "tokens of its prompt"),
+        Column("output_tokens", "int", "tokens that it asks for"),
+        _instant("planned_at_s", "planned arrival"),
+        _instant("sent_at_s", "sent by the root"),
+        _instant("at_leaf_s", "received by the leaf"),
+        _instant("at_server_s", "received by the server"),
+        _instant("started_at_s", "admitted into the batch"),
+        _instant("first_token_at_s", "first token made"),
+        _instant("finished_at_s", "last token made"),
+        _instant("left_leaf_s", "reply sent to the root"),
+        _instant("replied_at_s", "reply received by the root, also where it came late"),
+        _instant("residence_s", "time in the cell, as the reply tells; NaN: no reply in time"),
+        _instant("staleness_s", "age of the chosen cell's observation when used; NaN: none yet"),
+        Column("believed_cost", "float", "cost of the chosen cell as the root believed it"),
+        Column("preemptions", "int", "times it was put back for want of KV memory"),
+        Column("late", "flag", "the reply came after the timeout"),
+    ),
+    # a row per report received at a root
+    "observations": LOGGED["observations"],
+    # a row per update of probabilities and cell
+    "updates": (*LOGGED["updates"], *_TRUTH),
+    # a row per sampled decision and candidate
+    "decisions": (
+        *LOGGED["decisions"],
+        *_TRUTH,
+        Column("true_in_flight_at_arrival", "float", "as the request found it at its leaf; NaN: never there"),
+        Column("true_cost_at_arrival", "float", "as the request found it at its leaf; NaN: never there"),
+    ),
+    # a row per sample of the truth at a server
+    "cells": (_CELL, *LOGGED["samples"]),
+    # a row per link and second of run time in which it carried something
+    "links": (
+        *_LINK,
+        _instant("at_s", "end of the second"),
+        *_LINK_COUNTS,
+        _late("p50"),
+        _late("p99"),
+        _late("max"),
+    ),
+    # a row per link, over the whole run
+    "lateness": (
+        *_LINK,
+        *_LINK_COUNTS,
+        _late("p50"),
+        _late("p90"),
+        _late("p99"),
+        _late("p999"),
+        _late("max"),
+        Column("lateness_bins", "ints", "messages by lateness, see links.lateness.bin_of"),
+    ),
+    # a row per fault of the scenario
+    "faults": (
+        Column("fault", "int", "position of the fault in the scenario"),
+        Column("target", "text", "whom it touches"),
+        Column("parameters", "text", "what it sets"),
+        _instant("planned_at_s", "when it was to set in"),
+        _instant("applied_at_s", "when the last of its nodes had done it; NaN: none did"),
+        _instant("heal_planned_at_s", "when it was to heal; NaN: never"),
+        _instant("healed_at_s", "when the last of its nodes had healed it; NaN: none did"),
+        Column("nodes_expected", "int", "nodes that were to apply it: servers, or the senders of links"),
+        Column("nodes_applied", "int", "nodes that did"),
+        Column("nodes_healed", "int", "nodes that healed it"),
+    ),
+    # a row per process and second
+    "processes": LOGGED["processes"],
+}
