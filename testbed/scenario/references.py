@@ -1,0 +1,197 @@
+"""Checks across the objects of a scenario: what names something must find it, what goes together must fit.
+
+Names are looked up in the tree of the file, so that a wrong one is told even where other keys are wrong too.
+Everything else needs the checked scenario. A finding names both of the keys that do not agree.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from testbed.errors import Fault
+from testbed.scenario.arms import find
+from testbed.scenario.finding import Finding, Keys, located, time_text
+from testbed.scenario.schema import FlowPolicy, PrequalPolicy, Scenario, WeightedPolicy
+from testbed.scenario.spelling import listed, nearest
+from testbed.scenario.wiring import MAX_LINKS, link_count, wiring_findings
+from testbed.scenario.wording import shown
+from testbed.scenario.yaml_tree import Entry, shortened
+from testbed.serving.profile import PROFILES
+
+# Where a scenario names something, and the section that has it.
+_REFERENCES = (
+    ("roots.*.traffic.*.class", "classes"),
+    ("roots.*.traffic.*.policy", "policies"),
+    ("roots.*.traffic.*.trace", "traces"),
+    ("roots.*.traffic.*.allowed.*", "cells"),
+    ("roots.*.allowed.*", "cells"),
+    ("cells.*.leaf.policy", "policies"),
+    ("faults.*.cell", "cells"),
+)
+_NAMED = ("cells", "roots", "classes", "policies", "groups", "traces")
+_NAME = re.compile(r"\w[\w-]*")
+
+
+def name_faults(tree: Entry) -> list[Fault]:
+    """Names that are not well formed, and references to what does not exist."""
+    faults = [fault for section in _NAMED for fault in bad_names(tree, section)]
+    for path, section in _REFERENCES:
+        there = tree.child(section)
+        if there is None or isinstance(there.content, dict):
+            faults += _unknown_names(find(tree, path), list(_section(tree, section)), section)
+    return faults + _unknown_names(find(tree, "cells.*.profile"), list(PROFILES), "the GPU profiles")
+
+
+def bad_names(tree: Entry, section: str) -> list[Fault]:
+    """Keys of a section that could not be part of a path of keys, of a node's name or of a file's."""
+    return [
+        entry.fault(f"{shortened(repr(key))} is not a name", "letters, digits, _ and -")
+        for key, entry in _section(tree, section).items()
+        if not _NAME.fullmatch(key)
+    ]
+
+
+def cross_faults(scenario: Scenario, tree: Entry) -> list[Fault]:
+    """What does not fit together in a scenario whose every object is well formed by itself."""
+    return [located(finding, tree) for finding in findings(scenario)]
+
+
+def findings(scenario: Scenario) -> Iterator[Finding]:
+    """What does not fit together in a scenario; references that find nothing are passed over."""
+    yield from _times(scenario)
+    yield from _traffic(scenario)
+    yield from _tiers(scenario)
+    yield from _steps(scenario)
+    yield from _shares(scenario)
+    yield from wiring_findings(scenario)
+
+
+def _section(tree: Entry, section: str) -> dict[str, Entry]:
+    there = tree.child(section)
+    return {} if there is None else there.mapping()
+
+
+def _unknown_names(entries: Sequence[Entry], known: list[str], section: str) -> list[Fault]:
+    return [
+        entry.fault(
+            f"{shown(entry)} is not in {section}{nearest(entry.content, known)}",
+            listed(known) if known else f"a key of {section}, which has none",
+        )
+        for entry in entries
+        if isinstance(entry.content, str) and entry.content not in known
+    ]
+
+
+def _times(scenario: Scenario) -> Iterator[Finding]:
+    end = f"{{other}}, {time_text(scenario.duration)}"
+    if scenario.warmup >= scenario.duration:
+        problem = f"{time_text(scenario.warmup)} is not below {end}"
+        yield Finding(("warmup",), problem, "a time below the duration", ("duration",))
+    for i, fault in enumerate(scenario.faults):
+        if fault.at >= scenario.duration:
+            problem = f"{time_text(fault.at)} is not below {end}"
+            yield Finding(("faults", i, "at"), problem, "a time below the duration", ("duration",))
+
+
+def _traffic(scenario: Scenario) -> Iterator[Finding]:
+    for name, root in scenario.roots.items():
+        yield from _twice(("roots", name, "allowed"), root.allowed)
+        for i, traffic in enumerate(root.traffic):
+            keys: Keys = ("roots", name, "traffic", i)
+            yield from _twice((*keys, "allowed"), traffic.allowed)
+            for k, cell in enumerate(traffic.allowed or ()):
+                if root.allowed is not None and cell in scenario.cells and cell not in root.allowed:
+                    problem, other = f"{cell!r} is not in {{other}}", ("roots", name, "allowed")
+                    yield Finding((*keys, "allowed", k), problem, listed(root.allowed), other)
+            if traffic.trace is None and traffic.weight != 1.0:
+                yield Finding((*keys, "weight"), "goes with {other}, which is missing", "", (*keys, "trace"))
+            if traffic.trace is not None and traffic.arrivals != "poisson":
+                problem = "does not go with {other}, which brings its own arrivals"
+                yield Finding((*keys, "arrivals"), problem, "", (*keys, "trace"))
+
+
+def _twice(keys: Keys, names: Sequence[str] | None) -> Iterator[Finding]:
+    for i, name in enumerate(names or ()):
+        if name in (names or ())[:i]:
+            yield Finding((*keys, i), f"{name!r} is named twice", "each name once")
+
+
+def _tiers(scenario: Scenario) -> Iterator[Finding]:
+    """Policies at a tier where they cannot work."""
+    for user in _users(scenario):
+        policy = scenario.policies[user.policy]
+        other = ("policies", user.policy, "kind")
+        if isinstance(policy, PrequalPolicy) and user.is_root:
+            problem = f"{user.policy!r} is a policy for leaves ({{other}}: prequal probes servers)"
+            yield Finding(user.keys, problem, "a policy of another kind", other)
+        if isinstance(policy, FlowPolicy) and not user.is_root:
+            problem = f"{user.policy!r} is a policy for roots ({{other}}: flow moves shares of cells)"
+            yield Finding(user.keys, problem, "a policy of another kind", other)
+
+
+def _steps(scenario: Scenario) -> Iterator[Finding]:
+    """Steps whose unit does not fit the cost (measures.md section 1)."""
+    for name, policy in scenario.policies.items():
+        if not isinstance(policy, FlowPolicy):
+            continue
+        unit, measure = ("/s", "requests") if policy.cost == "in_flight" else ("/s^2", "seconds")
+        if policy.step.unit != unit:
+            problem = f"'{policy.step.value:.12g} {policy.step.unit}' does not fit {{other}}: {policy.cost}, which is in {measure}"
+            yield Finding(
+                ("policies", name, "step"),
+                problem,
+                f"a step such as '0.1 {unit}'",
+                ("policies", name, "cost"),
+            )
+
+
+class _User(NamedTuple):
+    """A place that names a policy: whether it is a root's, its targets and those it may use."""
+
+    keys: Keys
+    policy: str
+    is_root: bool
+    targets: tuple[str, ...]
+    allowed: tuple[str, ...]
+
+
+def _users(scenario: Scenario) -> Iterator[_User]:
+    cells = tuple(scenario.cells)
+    for name, root in scenario.roots.items():
+        for i, traffic in enumerate(root.traffic):
+            allowed = traffic.allowed or root.allowed or cells
+            if traffic.policy in scenario.policies:
+                yield _User(("roots", name, "traffic", i, "policy"), traffic.policy, True, cells, allowed)
+    if link_count(scenario) > MAX_LINKS:
+        return
+    for name, cell in scenario.cells.items():
+        servers = tuple(f"{name}/server-{i + 1}" for i in range(cell.servers))
+        if cell.leaf.policy in scenario.policies:
+            yield _User(("cells", name, "leaf", "policy"), cell.leaf.policy or "", False, servers, servers)
+
+
+def _shares(scenario: Scenario) -> Iterator[Finding]:
+    """Given weights and starting shares that name no target, or leave a user without any."""
+    users = list(_users(scenario))
+    for name, policy in scenario.policies.items():
+        own = [user for user in users if user.policy == name]
+        if isinstance(policy, WeightedPolicy) and isinstance(policy.weights, dict):
+            yield from _given_shares(("policies", name, "weights"), policy.weights, own)
+        if isinstance(policy, FlowPolicy) and isinstance(policy.start, dict):
+            yield from _given_shares(("policies", name, "start"), policy.start, own)
+
+
+def _given_shares(keys: Keys, shares: dict[str, float], users: list[_User]) -> Iterator[Finding]:
+    targets = list(dict.fromkeys(target for user in users for target in user.targets))
+    for target in shares:
+        if users and target not in targets:
+            problem = f"{target!r} is not a target of this policy{nearest(target, targets)}"
+            yield Finding((*keys, target), problem, listed(targets))
+    for user in users:
+        if sum(shares.get(target, 0.0) for target in user.allowed) <= 0:
+            problem = "gives nothing to the targets allowed at {other}"
+            yield Finding(
+                keys, problem, f"a number above 0 for one of {listed(user.allowed)}", user.keys[:-1]
+            )

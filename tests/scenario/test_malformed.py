@@ -1,0 +1,922 @@
+"""Bad input is tested as carefully as good: malformed scenarios and the whole message of each.
+
+Every case changes the good scenario `GOOD` in one place; the message is compared to the last letter.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from testbed.errors import Fault, ScenarioError, UsageError
+from testbed.scenario.load import ScenarioFile, load_scenario, scenario_from_text
+from testbed.serving.profile import PROFILES
+
+GOOD = """\
+name: two_cells
+duration: 20 s
+cells:
+  us: {servers: 4, profile: small}
+  eu: {servers: 3, profile: small, leaf: {policy: idlest}}
+roots:
+  west:
+    traffic: [{class: sand, rate: 80 /s, policy: flow}]
+    allowed: [us, eu]
+classes:
+  sand: {prompt_tokens: 48, output_tokens: {geometric: {mean: 8}}}
+policies:
+  flow: {kind: flow, step: 0.1 /s^2}
+  idlest: {kind: least_cost, cost: in_flight, view: own_counts}
+links:
+  - {from: root.*, to: cell.*, path: request, delay: 20 ms}
+  - {from: cell.*, to: root.*, delay: 500 ms}
+"""
+
+
+def edit(old: str, new: str) -> str:
+    """The good scenario with the first `old` replaced."""
+    assert old in GOOD
+    return GOOD.replace(old, new, 1)
+
+
+def after(lines: str) -> str:
+    """The good scenario with more lines before its links, from line 15 on."""
+    return edit("links:\n", f"{lines}links:\n")
+
+
+# What messages accept, where that is long.
+KEYS = "name, duration, warmup, drain, seed, time_scale, dating, groups, cells, roots, reports, classes, policies, traces, links, faults, records, live, arms, expect"
+KINDS = "random, round_robin, weighted, least_cost, two_choices, flow, prequal, my_module:MyPolicy"
+TOKENS = "a whole number from 1 or a mapping with the keys fixed, lognormal, geometric, quantiles"
+NODES = "a node, a glob or a group, such as root.*, cell.us, us/server-1"
+FORM = "metric op [k *] (arm.metric | quantity), such as 'sojourn_s.p99 > 1.5 * flow.sojourn_s.p99'"
+METRICS = "requests, sojourn_s, first_token_s, token_gap_s, oscillation, staleness_s, release_lateness_s, cells, classes, policy, constraints, settled, goodput_per_s, little, regret_s, imbalance, windows, split_s, queue_wait_s"
+YAML_NUMBER = "a plain decimal number, or quotes around it"
+BASE_60 = "is not read as it stands (octal, hexadecimal, binary or base 60)"
+
+
+MALFORMED = {
+    "no servers": (
+        edit("servers: 4", "servers: 0"),
+        "4: cells.us.servers: 0 is out of range; accepted: a whole number from 1",
+    ),
+    "half a server": (
+        edit("servers: 4", "servers: 2.5"),
+        "4: cells.us.servers: 2.5 is given, not a whole number; accepted: a whole number from 1",
+    ),
+    "a count in quotes": (
+        edit("servers: 4", "servers: '4'"),
+        "4: cells.us.servers: 4 is read as text, not a whole number; accepted: a whole number from 1, such as 4",
+    ),
+    "a number that YAML reads as text": (
+        edit("servers: 4", "servers: 1e3"),
+        "4: cells.us.servers: 1e3 is read as text, not a whole number; accepted: a whole number from 1, such as 1000",
+    ),
+    "a truth value for a count": (
+        edit("servers: 4", "servers: yes"),
+        "4: cells.us.servers: yes is read as true, not a whole number; accepted: a whole number from 1",
+    ),
+    "a list for a count": (
+        edit("servers: 4", "servers: [4]"),
+        "4: cells.us.servers: a list is given, not a whole number; accepted: a whole number from 1",
+    ),
+    "an octal number": (
+        edit("servers: 4", "servers: 010"),
+        f"4: cells.us.servers: 010 {BASE_60}; accepted: {YAML_NUMBER}",
+    ),
+    "nothing after the colon": (
+        edit("servers: 4", "servers:"),
+        "4: cells.us.servers: nothing is given; accepted: a whole number from 1",
+    ),
+    "more digits than any count has": (
+        edit("servers: 4", "servers: 99999999999999999999"),
+        f"4: cells.us.servers: 99999999999999999999 is out of range; accepted: {YAML_NUMBER}",
+    ),
+    "more links than a run can hold": (
+        edit("servers: 4", "servers: 999999999"),
+        "3: cells: 5000000016 links in all; accepted: up to 2000000 links",
+    ),
+    "a missing count": (
+        edit("servers: 4, ", ""),
+        "4: cells.us: servers is missing; accepted: a whole number from 1",
+    ),
+    "a misspelt key that is due": (
+        edit("servers: 4", "severs: 4"),
+        "4: cells.us.severs: unknown key (servers?); accepted: servers, profile, service, max_sequences, kv_tokens, step_tokens, leaf, reports, server_reports",
+    ),
+    "a delay without unit": (
+        edit("delay: 20 ms", "delay: 20"),
+        "16: links[0].delay: 20 has no unit; accepted: a time such as '20 ms'",
+    ),
+    "a misspelt key of a link": (
+        edit("delay: 20 ms", "dealy: 20 ms"),
+        "16: links[0].dealy: unknown key (delay?); accepted: from, to, path, delay, jitter, loss, order",
+    ),
+    "a negative delay": (
+        edit("delay: 20 ms", "delay: -5 ms"),
+        "16: links[0].delay: '-5 ms' is out of range; accepted: a time such as '20 ms', from 0",
+    ),
+    "an unknown unit": (
+        edit("delay: 20 ms", "delay: 20 sec"),
+        "16: links[0].delay: '20 sec' has the unknown unit 'sec'; accepted: a time such as '20 ms' (us, ms, s, min, h)",
+    ),
+    "a rate for a time": (
+        edit("delay: 20 ms", "delay: 20 /s"),
+        "16: links[0].delay: '20 /s' has the unknown unit '/s'; accepted: a time such as '20 ms' (us, ms, s, min, h)",
+    ),
+    "a word for a time": (
+        edit("delay: 20 ms", "delay: fast"),
+        "16: links[0].delay: 'fast' is not a time; accepted: a time such as '20 ms'",
+    ),
+    "minutes and seconds, which YAML reads in base 60": (
+        edit("delay: 20 ms", "delay: 1:30"),
+        f"16: links[0].delay: 1:30 {BASE_60}; accepted: {YAML_NUMBER}",
+    ),
+    "a date": (
+        edit("delay: 20 ms", "delay: 2020-01-01"),
+        "16: links[0].delay: 2020-01-01 is read as a date; accepted: quotes around it: '2020-01-01'",
+    ),
+    "no for a time": (
+        edit("delay: 20 ms", "delay: no"),
+        "16: links[0].delay: no is read as false, not a time; accepted: a time such as '20 ms'",
+    ),
+    "an optional key without value": (
+        edit("delay: 20 ms", "delay: ~"),
+        "16: links[0].delay: nothing is given; accepted: a time such as '20 ms'",
+    ),
+    "an infinite time": (
+        edit("delay: 20 ms", "delay: 1e999 ms"),
+        "16: links[0].delay: '1e999 ms' is out of range; accepted: a time such as '20 ms', from 0",
+    ),
+    "more loss than everything": (
+        edit("delay: 20 ms", "delay: 20 ms, loss: 120 %"),
+        "16: links[0].loss: '120 %' is out of range; accepted: a percentage such as '1 %', from 0 to 100",
+    ),
+    "loss as a fraction": (
+        edit("delay: 20 ms", "delay: 20 ms, loss: 0.1"),
+        "16: links[0].loss: 0.1 has no unit; accepted: a percentage such as '1 %'",
+    ),
+    "a misspelt path": (
+        edit("path: request", "path: requests"),
+        "16: links[0].path: 'requests' is unknown (request?); accepted: request, reply, observation, probe",
+    ),
+    "on, which YAML reads as true": (
+        edit("path: request", "path: on"),
+        "16: links[0].path: on is read as true; accepted: request, reply, observation, probe",
+    ),
+    "a list for a path": (
+        edit("path: request", "path: [request]"),
+        "16: links[0].path: a list is given, not a word; accepted: request, reply, observation, probe",
+    ),
+    "a misspelt policy": (
+        edit("policy: flow", "policy: flwo"),
+        "8: roots.west.traffic[0].policy: 'flwo' is not in policies (flow?); accepted: flow, idlest",
+    ),
+    "a missing policy": (
+        edit(", policy: flow", ""),
+        "8: roots.west.traffic[0]: policy is missing; accepted: a name",
+    ),
+    "no, which YAML reads as false": (
+        edit("policy: flow", "policy: no"),
+        "8: roots.west.traffic[0].policy: no is read as false, not a name; accepted: a name",
+    ),
+    "a number for a name": (
+        edit("policy: flow", "policy: 5"),
+        "8: roots.west.traffic[0].policy: 5 is read as a number, not a name; accepted: a name",
+    ),
+    "a misspelt class": (
+        edit("class: sand", "class: sandy"),
+        "8: roots.west.traffic[0].class: 'sandy' is not in classes (sand?); accepted: sand",
+    ),
+    "a rate of zero": (
+        edit("rate: 80 /s", "rate: 0 /s"),
+        "8: roots.west.traffic[0].rate: '0 /s' is out of range; accepted: a rate such as '80 /s', above 0",
+    ),
+    "rate and load": (
+        edit("rate: 80 /s", "rate: 80 /s, load: 0.5"),
+        "8: roots.west.traffic[0]: exactly one of rate, load, stages, trace is due, rate and load are given",
+    ),
+    "neither rate nor load": (
+        edit("rate: 80 /s, ", ""),
+        "8: roots.west.traffic[0]: exactly one of rate, load, stages, trace is due, none is given",
+    ),
+    "a percentage for a share": (
+        edit("rate: 80 /s", "load: 50 %"),
+        "8: roots.west.traffic[0].load: '50 %' is given, not a number; accepted: a number above 0",
+    ),
+    "not a number": (
+        edit("rate: 80 /s", "load: .nan"),
+        f"8: roots.west.traffic[0].load: .nan is not a finite decimal number; accepted: {YAML_NUMBER}",
+    ),
+    "no stages": (
+        edit("rate: 80 /s", "stages: []"),
+        "8: roots.west.traffic[0].stages: the list is empty; accepted: a list of at least 1, each item a mapping with the keys at, rate, load",
+    ),
+    "stages at one instant": (
+        edit("rate: 80 /s", "stages: [{at: 0 s, rate: 1 /s}, {at: 0 s, rate: 2 /s}]"),
+        "8: roots.west.traffic[0]: the stages are to follow each other in time",
+    ),
+    "a stage without a rate": (
+        edit("rate: 80 /s", "stages: [{at: 0 s}]"),
+        "8: roots.west.traffic[0].stages[0]: exactly one of rate, load is due, none is given",
+    ),
+    "misspelt arrivals": (
+        edit("rate: 80 /s", "rate: 80 /s, arrivals: poison"),
+        "8: roots.west.traffic[0].arrivals: 'poison' is unknown (poisson?); accepted: poisson, evenly_spaced or a mapping with the keys gamma",
+    ),
+    "arrivals without spread": (
+        edit("rate: 80 /s", "rate: 80 /s, arrivals: {gamma: {cv: 0}}"),
+        "8: roots.west.traffic[0].arrivals.gamma.cv: 0 is out of range; accepted: a number above 0",
+    ),
+    "a misspelt key where a word or a mapping is due": (
+        edit("rate: 80 /s", "rate: 80 /s, arrivals: {gama: {cv: 1}}"),
+        "8: roots.west.traffic[0].arrivals.gama: unknown key (gamma?); accepted: gamma",
+    ),
+    "a list where a word or a mapping is due": (
+        edit("rate: 80 /s", "rate: 80 /s, arrivals: [1]"),
+        "8: roots.west.traffic[0].arrivals: a list is given, not a word or a mapping; accepted: poisson, evenly_spaced or a mapping with the keys gamma",
+    ),
+    "a weight without a trace": (
+        edit("rate: 80 /s", "rate: 80 /s, weight: 2"),
+        "8: roots.west.traffic[0].weight: goes with roots.west.traffic[0].trace, which is missing",
+    ),
+    "an unknown trace": (
+        edit("rate: 80 /s", "trace: azure"),
+        "8: roots.west.traffic[0].trace: 'azure' is not in traces; accepted: a key of traces, which has none",
+    ),
+    "an unknown cell": (
+        edit("allowed: [us, eu]", "allowed: [us, asia]"),
+        "9: roots.west.allowed[1]: 'asia' is not in cells; accepted: us, eu",
+    ),
+    "a word for a list": (
+        edit("allowed: [us, eu]", "allowed: us"),
+        "9: roots.west.allowed: 'us' is given, not a list; accepted: a list of at least 1, each item a name",
+    ),
+    "no cell allowed": (
+        edit("allowed: [us, eu]", "allowed: []"),
+        "9: roots.west.allowed: the list is empty; accepted: a list of at least 1, each item a name",
+    ),
+    "a cell allowed twice": (
+        edit("allowed: [us, eu]", "allowed: [us, us]"),
+        "9: roots.west.allowed[1]: 'us' is named twice; accepted: each name once",
+    ),
+    "a country that YAML reads as false": (
+        edit("allowed: [us, eu]", "allowed: [us, no]"),
+        "9: roots.west.allowed[1]: no is read as false, not a name; accepted: a name",
+    ),
+    "a class allowed more than its root": (
+        edit(
+            ", policy: flow}]\n    allowed: [us, eu]",
+            ", policy: flow, allowed: [us, eu]}]\n    allowed: [us]",
+        ),
+        "8: roots.west.traffic[0].allowed[1]: 'eu' is not in roots.west.allowed; accepted: us",
+    ),
+    "a misspelt profile": (
+        edit("profile: small", "profile: smal"),
+        f"4: cells.us.profile: 'smal' is not in the GPU profiles (small?); accepted: {', '.join(PROFILES)}",
+    ),
+    "profile and service": (
+        edit("profile: small", "profile: small, service: {slots: 1, fixed: 1 s}"),
+        "4: cells.us: exactly one of profile, service is due, profile and service are given",
+    ),
+    "a service of two kinds": (
+        edit("profile: small", "service: {slots: 1, rate_curve: {capacity: 8 /s, half: 2}}"),
+        "4: cells.us.service: exactly one of slots, rate_curve is due, slots and rate_curve are given",
+    ),
+    "slots that take no time": (
+        edit("profile: small", "service: {slots: 1}"),
+        "4: cells.us.service: exactly one of exponential, fixed is due, none is given",
+    ),
+    "flow routing at a leaf": (
+        edit("leaf: {policy: idlest}", "leaf: {policy: flow}"),
+        "5: cells.eu.leaf.policy: 'flow' is a policy for roots (policies.flow.kind: flow moves shares of cells); accepted: a policy of another kind",
+    ),
+    "prequal at a root": (
+        edit("{kind: flow, step: 0.1 /s^2}", "{kind: prequal}"),
+        "8: roots.west.traffic[0].policy: 'flow' is a policy for leaves (policies.flow.kind: prequal probes servers); accepted: a policy of another kind",
+    ),
+    "a misspelt kind": (
+        edit("kind: flow,", "kind: flwo,"),
+        f"13: policies.flow.kind: 'flwo' is unknown (flow?); accepted: {KINDS}",
+    ),
+    "a missing kind": (
+        edit("kind: flow,", ""),
+        f"13: policies.flow: kind is missing; accepted: {KINDS}",
+    ),
+    "a bad import path": (
+        edit("kind: flow, step: 0.1 /s^2", "kind: 'a:b:c'"),
+        "13: policies.flow.kind: 'a:b:c' is not an import path; accepted: my_module:MyPolicy",
+    ),
+    "a user's policy with keys of its own": (
+        edit("kind: flow,", "kind: a:b,"),
+        "13: policies.flow.step: unknown key; accepted: kind, params",
+    ),
+    "a word for a policy": (
+        edit("{kind: flow, step: 0.1 /s^2}", "flow"),
+        f"13: policies.flow: 'flow' is given, not a mapping; accepted: a mapping with kind: {KINDS}",
+    ),
+    "a step per second for a cost in seconds": (
+        edit("0.1 /s^2", "0.1 /s"),
+        "13: policies.flow.step: '0.1 /s' does not fit policies.flow.cost: marginal, which is in seconds; accepted: a step such as '0.1 /s^2'",
+    ),
+    "a step per second squared for a cost in requests": (
+        edit("0.1 /s^2", "0.1 /s^2, cost: in_flight"),
+        "13: policies.flow.step: '0.1 /s^2' does not fit policies.flow.cost: in_flight, which is in requests; accepted: a step such as '0.1 /s'",
+    ),
+    "a step per second for requests per capacity": (
+        edit("0.1 /s^2", "0.1 /s, cost: in_flight_per_capacity"),
+        "13: policies.flow.step: '0.1 /s' does not fit policies.flow.cost: in_flight_per_capacity, which is in seconds; accepted: a step such as '0.1 /s^2'",
+    ),
+    "a step that climbs": (
+        edit("0.1 /s^2", "-0.1 /s^2"),
+        "13: policies.flow.step: '-0.1 /s^2' is out of range; accepted: a step such as '0.1 /s^2'",
+    ),
+    "a step without unit": (
+        edit("0.1 /s^2", "0.1"),
+        "13: policies.flow.step: 0.1 has no unit; accepted: a step such as '0.1 /s^2'",
+    ),
+    "a misspelt cost": (
+        edit("0.1 /s^2", "0.1 /s^2, cost: inflight"),
+        "13: policies.flow.cost: 'inflight' is unknown (in_flight?); accepted: in_flight, in_flight_per_capacity, latency, marginal",
+    ),
+    "a start at an unknown cell": (
+        edit("0.1 /s^2", "0.1 /s^2, start: {us: 1, asia: 1}"),
+        "13: policies.flow.start.asia: 'asia' is not a target of this policy; accepted: us, eu",
+    ),
+    "a start at nothing": (
+        edit("0.1 /s^2", "0.1 /s^2, start: {us: 0}"),
+        "13: policies.flow.start: gives nothing to the targets allowed at roots.west.traffic[0]; accepted: a number above 0 for one of us, eu",
+    ),
+    "a negative start": (
+        edit("0.1 /s^2", "0.1 /s^2, start: {us: -1}"),
+        "13: policies.flow.start.us: -1 is out of range; accepted: a number from 0",
+    ),
+    "a misspelt start": (
+        edit("0.1 /s^2", "0.1 /s^2, start: evn"),
+        "13: policies.flow.start: 'evn' is unknown (even?); accepted: even, capacity or a mapping from each name to a number from 0",
+    ),
+    "weights of a leaf that name cells": (
+        edit("{kind: least_cost, cost: in_flight, view: own_counts}", "{kind: weighted, weights: {us: 1}}"),
+        "14: policies.idlest.weights: gives nothing to the targets allowed at cells.eu.leaf; accepted: a number above 0 for one of eu/server-1, eu/server-2, eu/server-3",
+        "14: policies.idlest.weights.us: 'us' is not a target of this policy; accepted: eu/server-1, eu/server-2, eu/server-3",
+    ),
+    "a number for a truth value": (
+        edit("cost: in_flight, view: own_counts", "own_count_correction: 1"),
+        "14: policies.idlest.own_count_correction: 1 is given, not true or false; accepted: true or false",
+    ),
+    "no tokens": (
+        edit("prompt_tokens: 48", "prompt_tokens: 0"),
+        f"11: classes.sand.prompt_tokens: 0 is out of range; accepted: {TOKENS}",
+    ),
+    "half a token": (
+        edit("prompt_tokens: 48", "prompt_tokens: 48.5"),
+        f"11: classes.sand.prompt_tokens: 48.5 is given, not a whole number or a mapping; accepted: {TOKENS}",
+    ),
+    "a lognormal without spread": (
+        edit("prompt_tokens: 48", "prompt_tokens: {lognormal: {mean: 48}}"),
+        "11: classes.sand.prompt_tokens.lognormal: cv is missing; accepted: a number from 0",
+    ),
+    "tokens of two kinds": (
+        edit("prompt_tokens: 48", "prompt_tokens: {fixed: 3, geometric: {mean: 2}}"),
+        "11: classes.sand.prompt_tokens: exactly one of fixed, lognormal, geometric, quantiles is due, fixed and geometric are given",
+    ),
+    "a geometric mean below one": (
+        edit("prompt_tokens: 48", "prompt_tokens: {geometric: {mean: 0.5}}"),
+        "11: classes.sand.prompt_tokens.geometric.mean: 0.5 is out of range; accepted: a number from 1",
+    ),
+    "quantiles that end early": (
+        edit("prompt_tokens: 48", "prompt_tokens: {quantiles: [[0, 1], [0.5, 3]]}"),
+        "11: classes.sand.prompt_tokens: quantiles are to begin at probability 0 and end at 1",
+    ),
+    "quantiles that are no pairs": (
+        edit("prompt_tokens: 48", "prompt_tokens: {quantiles: [[0, 1, 2], [1]]}"),
+        "11: classes.sand.prompt_tokens.quantiles[0]: 3 given, 2 due; accepted: a list of 2: a number from 0 to 1, a number from 0",
+        "11: classes.sand.prompt_tokens.quantiles[1]: 1 given, 2 due; accepted: a list of 2: a number from 0 to 1, a number from 0",
+    ),
+    "a single quantile": (
+        edit("prompt_tokens: 48", "prompt_tokens: {quantiles: [[0, 1]]}"),
+        "11: classes.sand.prompt_tokens.quantiles: 1 given, at least 2 due; accepted: a list of at least 2, each item a list of 2: a number from 0 to 1, a number from 0",
+    ),
+    "quantiles that fall": (
+        edit("prompt_tokens: 48", "prompt_tokens: {quantiles: [[0, 5], [1, 2]]}"),
+        "11: classes.sand.prompt_tokens: quantiles are to rise: [[0, 1], [0.5, 120], [1, 900]]",
+    ),
+    "an unknown distribution": (
+        edit("prompt_tokens: 48", "prompt_tokens: {poisson: 3}"),
+        "11: classes.sand.prompt_tokens.poisson: unknown key; accepted: fixed, lognormal, geometric, quantiles",
+    ),
+    "a warm-up as long as the run": (
+        after("warmup: 20 s\n"),
+        "15: warmup: 20 s is not below duration, 20 s; accepted: a time below the duration",
+    ),
+    "a negative seed": (
+        after("seed: -1\n"),
+        "15: seed: -1 is out of range; accepted: a whole number from 0",
+    ),
+    "a misspelt key of the file": (
+        after("sede: 1\n"),
+        f"15: sede: unknown key (seed?); accepted: {KEYS}",
+    ),
+    "a misspelt key of the file that no scenario has": (
+        after("arm: {}\n"),
+        f"15: arm: unknown key (arms?); accepted: {KEYS}",
+    ),
+    "a key twice": (
+        after("seed: 1\nseed: 2\n"),
+        "16: seed: duplicate key; the first is in line 15; accepted: each key once",
+    ),
+    "a time scale of zero": (
+        after("time_scale: 0\n"),
+        "15: time_scale: 0 is out of range; accepted: a number above 0",
+    ),
+    "a time scale with unit": (
+        after("time_scale: 1 s\n"),
+        "15: time_scale: '1 s' is given, not a number; accepted: a number above 0",
+    ),
+    "an unknown transport": (
+        after("live: {transport: udp}\n"),
+        "15: live.transport: 'udp' is unknown; accepted: ipc, tcp",
+    ),
+    "more than all decisions": (
+        after("records: {decisions: 101 %}\n"),
+        "15: records.decisions: '101 %' is out of range; accepted: a percentage such as '1 %', from 0 to 100",
+    ),
+    "reports without pause": (
+        after("reports: {every: 0 s}\n"),
+        "15: reports.every: '0 s' is out of range; accepted: a time such as '20 ms', above 0",
+    ),
+    "groups that hold each other": (
+        after("groups: {a: [b], b: [a]}\n"),
+        "15: groups.a[0]: 'b' leads back to 'a'; accepted: nodes, globs, other groups",
+        "15: groups.b[0]: 'a' leads back to 'b'; accepted: nodes, globs, other groups",
+    ),
+    "a group of nobody": (
+        after("groups: {a: [root.wset]}\n"),
+        f"15: groups.a[0]: 'root.wset' matches no node (root.west?); accepted: {NODES}",
+    ),
+    "a name with a space": (
+        after("groups: {a b: [root.west]}\n"),
+        "15: groups.a b: 'a b' is not a name; accepted: letters, digits, _ and -",
+    ),
+    "an unknown trace format": (
+        after("traces: {t: {path: x.csv, format: azur}}\n"),
+        "15: traces.t.format: 'azur' is unknown (azure?); accepted: azure, mooncake",
+    ),
+    "a link from nowhere": (
+        edit("from: root.*", "from: rot.*"),
+        f"16: links[0].from: 'rot.*' matches no node; accepted: {NODES}",
+    ),
+    "a root without its prefix": (
+        edit("from: root.*", "from: west"),
+        f"16: links[0].from: 'west' matches no node (root.west?); accepted: {NODES}",
+    ),
+    "a link between roots": (
+        edit("to: cell.*", "to: root.*"),
+        "16: links[0]: no link goes from 'root.*' to 'root.*'; accepted: root and cell, cell and root, or a leaf and servers of its cell",
+    ),
+    "a server that does not exist": (
+        edit("to: cell.*", "to: us/server-9"),
+        f"16: links[0].to: 'us/server-9' matches no node (us/server-4?); accepted: {NODES}",
+    ),
+    "a path that no such link carries": (
+        edit("path: request", "path: observation"),
+        "16: links[0].path: no link from 'root.*' to 'cell.*' carries 'observation'; accepted: request",
+    ),
+    "uniform jitter wider than its delay": (
+        edit("delay: 20 ms", "delay: 20 ms, jitter: {uniform: 30 ms}"),
+        "16: links[0].jitter.uniform: 30 ms is wider than links[0].delay, 20 ms; accepted: a time up to the delay",
+    ),
+    "uniform jitter wider than the delay of a later line": (
+        edit(
+            "  - {from: cell.*, to: root.*, delay: 500 ms}",
+            "  - {from: root.*, to: cell.*, jitter: {uniform: 20 ms}}\n  - {from: root.*, to: cell.us, delay: 10 ms}",
+        ),
+        "17: links[1].jitter.uniform: 20 ms is wider than links[2].delay, 10 ms; accepted: a time up to the delay",
+    ),
+    "lognormal jitter of no delay": (
+        edit("delay: 20 ms", "jitter: {lognormal: 30 ms}"),
+        "16: links[0].jitter.lognormal: 30 ms is spread around links[0].delay, which is 0; accepted: a delay above 0",
+    ),
+    "jitter of two kinds": (
+        edit("delay: 20 ms", "jitter: {normal: 2 ms, uniform: 3 ms}"),
+        "16: links[0].jitter: exactly one of normal, uniform, lognormal, table is due, normal and uniform are given",
+    ),
+    "a time for jitter": (
+        edit("delay: 20 ms", "jitter: 2 ms"),
+        "16: links[0].jitter: '2 ms' is given, not a mapping; accepted: a mapping with the keys normal, uniform, lognormal, table",
+    ),
+    "a misspelt order": (
+        edit("delay: 20 ms", "order: keep"),
+        "16: links[0].order: 'keep' is unknown (kept?); accepted: kept, free",
+    ),
+    "a table of one delay": (
+        edit("delay: 20 ms", "jitter: {table: [1 ms]}"),
+        "16: links[0].jitter.table: 1 given, at least 2 due; accepted: a list of at least 2, each item a time such as '20 ms'",
+    ),
+    "a server that stands still": (
+        after("faults:\n  - {at: 12 s, cell: eu, set: {speed: 0}}\n"),
+        "16: faults[0].set.speed: 0 is out of range; accepted: a number above 0",
+    ),
+    "a fault of an unknown cell": (
+        after("faults:\n  - {at: 12 s, cell: asia, set: {speed: 0.4}}\n"),
+        "16: faults[0].cell: 'asia' is not in cells; accepted: us, eu",
+    ),
+    "a fault after the end": (
+        after("faults:\n  - {at: 20 s, cell: eu, set: {speed: 0.4}}\n"),
+        "16: faults[0].at: 20 s is not below duration, 20 s; accepted: a time below the duration",
+    ),
+    "a fault of an unknown server": (
+        after("faults:\n  - {at: 1 s, server: eu/server-9, set: {speed: 1}}\n"),
+        "16: faults[0].server: 'eu/server-9' matches no server (eu/server-3?); accepted: us/server-1, us/server-2, us/server-3, us/server-4, eu/server-1, eu/server-2, eu/server-3",
+    ),
+    "a fault of nothing": (
+        after("faults:\n  - {at: 1 s, set: {speed: 1}}\n"),
+        "16: faults[0]: exactly one of cell, server, link is due, none is given",
+    ),
+    "a fault that changes nothing": (
+        after("faults:\n  - {at: 1 s, cell: eu, set: {}}\n"),
+        "16: faults[0]: set is empty: nothing would change",
+    ),
+    "a delay of a cell": (
+        after("faults:\n  - {at: 1 s, cell: eu, set: {delay: 1 s}}\n"),
+        "16: faults[0]: delay is set on a link, not on a server",
+    ),
+    "a speed of a link": (
+        after("faults:\n  - {at: 1 s, link: {from: cell.us, to: root.*}, set: {speed: 2}}\n"),
+        "16: faults[0]: speed is set on a cell or a server, not on a link",
+    ),
+    "a fault of a link to nowhere": (
+        after("faults:\n  - {at: 1 s, link: {from: cell.us, to: root.est}, set: {delay: 2 s}}\n"),
+        f"16: faults[0].link.to: 'root.est' matches no node (root.west?); accepted: {NODES}",
+    ),
+    "a fault that widens jitter beyond the delay": (
+        after("faults:\n  - {at: 1 s, link: {from: root.*, to: cell.*}, set: {jitter: {uniform: 25 ms}}}\n"),
+        "16: faults[0].set.jitter.uniform: 25 ms is wider than links[0].delay, 20 ms; accepted: a time up to the delay",
+    ),
+    "a fault at no instant": (
+        after("faults:\n  - {cell: eu, set: {speed: 1}}\n"),
+        "16: faults[0]: at is missing; accepted: a time such as '20 ms'",
+    ),
+    "a misspelt key of a fault": (
+        after("faults:\n  - {at: 1 s, fro: 3 s, cell: eu, set: {speed: 1}}\n"),
+        "16: faults[0].fro: unknown key (for?); accepted: at, for, cell, server, link, set",
+    ),
+    "a list of arms": (
+        after("arms: [a]\n"),
+        "15: arms: a list is given, not a mapping; accepted: a mapping from each arm to its overrides",
+    ),
+    "a number for an arm": (
+        after("arms: {a: 3}\n"),
+        "15: arms.a: 3 is given, not a mapping; accepted: a mapping from paths of keys to values",
+    ),
+    "an arm that leads to no root": (
+        after("arms: {a: {roots.wset.allowed: [us]}}\n"),
+        "15: arms.a.roots.wset.allowed: leads nowhere: no 'wset' in roots (west?); accepted: west",
+    ),
+    "an arm that leads to no item of a list": (
+        after("arms: {a: {roots.*.traffic.1.policy: flow}}\n"),
+        "15: arms.a.roots.*.traffic.1.policy: leads nowhere: no '1' in roots.west.traffic; accepted: 0",
+    ),
+    "a wrong value in an arm, told once for all that it changes": (
+        after("arms: {a: {cells.*.leaf.policy: flwo}, b: {}}\n"),
+        "15: arms.a.cells.*.leaf.policy: 'flwo' is not in policies (flow?); accepted: flow, idlest",
+    ),
+    "a misspelt key in an arm": (
+        after("arms: {a: {policies: {flow: {stp: 3}}}}\n"),
+        "15: arms.a.policies.flow.stp: unknown key (step?); accepted: kind, cost, model, step, interval, update, sampling, start",
+    ),
+    "an arm whose cost no longer fits the step": (
+        after("arms: {a: {policies.flow.cost: in_flight}, b: {}}\n"),
+        "13: policies.flow.step: '0.1 /s^2' does not fit arms.a.policies.flow.cost: in_flight, which is in requests (in arm a); accepted: a step such as '0.1 /s'",
+    ),
+    "an arm that adds a second rate": (
+        after("arms: {a: {roots.*.traffic.*.load: 0.5}, b: {}}\n"),
+        "15: arms.a.roots.*.traffic.*.load: exactly one of rate, load, stages, trace is due, rate and load are given",
+    ),
+    "an arm that sets a key twice": (
+        after("arms: {a: {seed: 1, seed: 2}}\n"),
+        "15: arms.a.seed: duplicate key; the first is in line 15; accepted: each key once",
+    ),
+    "an arm whose name is a path": (
+        after("arms: {a.b: {}}\n"),
+        "15: arms.a.b: 'a.b' is not a name; accepted: letters, digits, _ and -",
+    ),
+    "a fault of an arm after the end": (
+        after("arms: {a: {faults: [{at: 50 s, cell: eu, set: {speed: 1}}]}, b: {}}\n"),
+        "15: arms.a.faults[0].at: 50 s is not below duration, 20 s; accepted: a time below the duration",
+    ),
+    "an expectation of no arm": (
+        after("expect: [greedy: sojourn_s.p99 > 1]\n"),
+        "15: expect[0].greedy: 'greedy' is not an arm; accepted: main",
+    ),
+    "a number for expectations": (
+        after("expect: 3\n"),
+        f"15: expect: 3 is given, not a list; accepted: a list, each item arm: {FORM}",
+    ),
+    "a number for an expectation": (
+        after("expect: [3]\n"),
+        f"15: expect[0]: 3 is given, not a mapping; accepted: arm: {FORM}",
+    ),
+    "an expectation of two arms": (
+        after("expect: [{main: x, b: y}]\n"),
+        f"15: expect[0]: 2 keys given, 1 due; accepted: arm: {FORM}",
+    ),
+    "a misspelt metric": (
+        after("expect: [main: sojurn_s.p99 > 1]\n"),
+        f"15: expect[0].main: unknown metric 'sojurn_s' (sojourn_s?); accepted: {METRICS}",
+    ),
+    "an unknown operator": (
+        after("expect: [main: sojourn_s.p99 = 3]\n"),
+        f"15: expect[0].main: 'sojourn_s.p99 = 3' is not an expectation; accepted: {FORM}",
+    ),
+    "a share for a time": (
+        after("expect: [main: sojourn_s.p99 > 5 %]\n"),
+        "15: expect[0].main: '5 %' has the unknown unit '%'; accepted: a time such as '20 ms', or a number",
+    ),
+    "a time for a share": (
+        after("expect: [main: cells.us.share > 3 ms]\n"),
+        "15: expect[0].main: '3 ms' has the unknown unit 'ms'; accepted: a percentage such as '1 %', or a number",
+    ),
+    "an expectation against no arm": (
+        after("expect: [main: sojourn_s.p99 > 1.5 * flow.sojourn_s.p99]\n"),
+        "15: expect[0].main: 'flow' is not an arm; accepted: main",
+    ),
+    "an expectation of an unknown cell": (
+        after("expect: [main: cells.usa.share > 5 %]\n"),
+        "15: expect[0].main: 'usa' is not in cells (us?); accepted: us, eu",
+    ),
+    "an empty expectation": (
+        after("expect: [main: ]\n"),
+        f"15: expect[0].main: nothing is given, not an expectation; accepted: {FORM}",
+    ),
+    "an indentation that fits nothing": (
+        after("reports:\n  every: 1 s\n every: 2 s\n"),
+        "17: not YAML: expected <block end>, but found '<block mapping start>'",
+    ),
+    "a tab": (
+        after("reports:\n\tevery: 1 s\n"),
+        "16: a tab where YAML allows none; accepted: spaces",
+    ),
+    "a list without end": (
+        after("x: [1\n"),
+        "16: not YAML: expected ',' or ']', but got ':'",
+    ),
+    "an alias of nothing": (
+        after("x: *a\n"),
+        "15: not YAML: found undefined alias 'a'",
+    ),
+    "a tag that would run a program": (
+        after("live: !!python/object/apply:os.system [ls]\n"),
+        "15: live: the tag !!python/object/apply:os.system is not read; accepted: plain YAML",
+    ),
+    "a second document": (
+        after("---\nx: 1\n"),
+        "15: a second document begins; accepted: one document a file",
+    ),
+    "a number for a key": (
+        after("1: x\n"),
+        "15: the key 1 is read as a number; accepted: quotes around it: '1'",
+        f"15: 1: unknown key; accepted: {KEYS}",
+    ),
+    "a list for a key": (
+        after("? [a]\n: x\n"),
+        "15: a list or a mapping stands where a key is due; accepted: a name",
+    ),
+    "a merge key": (
+        after("<<: {seed: 1}\n"),
+        "15: merge keys (<<) are not read; accepted: the keys themselves, or arms",
+    ),
+    "an alias that holds itself": (
+        after("groups: {a: &a [*a]}\n"),
+        "15: groups.a[0]: a list is given, not a name; accepted: a name",
+        "15: groups.a[0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0]...: nested deeper than 40 levels",
+    ),
+    "a control character": (
+        after("seed: \u0001\n"),
+        "15: the character '\\x01' does not belong in a text file",
+    ),
+    "half of a character": (
+        after('groups: {a: ["\\ud800"]}\n'),
+        "15: groups.a[0]: \\ud800 is not text; accepted: plain letters",
+    ),
+    "an escape beyond Unicode": (
+        after('groups:\n  a: ["\\UFFFFFFFF"]\n'),
+        "16: not YAML: an escape beyond Unicode, or a number beyond reason",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "faults"), [(case[0], case[1:]) for case in MALFORMED.values()], ids=list(MALFORMED)
+)
+def test_a_malformed_scenario_gets_its_whole_message(text: str, faults: tuple[str, ...]) -> None:
+    with pytest.raises(ScenarioError) as raised:
+        scenario_from_text(text, "two_cells.yaml")
+
+    assert str(raised.value).split("\n") == [f"two_cells.yaml:{fault}" for fault in faults]
+
+
+def test_the_good_scenario_has_no_fault() -> None:
+    assert list(scenario_from_text(GOOD).arms) == ["main"]
+
+
+def test_there_are_at_least_fifty_malformed_scenarios() -> None:
+    assert len(MALFORMED) >= 50
+
+
+def test_all_faults_of_a_file_come_at_once_in_the_order_of_its_lines() -> None:
+    text = (
+        edit("servers: 4", "servers: 0")
+        .replace("delay: 20 ms", "delay: 20")
+        .replace("policy: flow", "policy: flwo")
+    )
+
+    with pytest.raises(ScenarioError) as raised:
+        scenario_from_text(text.replace("delay: 500 ms", "dealy: 500 ms"), "scenarios/two_cells.yaml")
+
+    assert str(raised.value).split("\n") == [
+        "scenarios/two_cells.yaml:4: cells.us.servers: 0 is out of range; accepted: a whole number from 1",
+        "scenarios/two_cells.yaml:8: roots.west.traffic[0].policy: 'flwo' is not in policies (flow?); "
+        "accepted: flow, idlest",
+        "scenarios/two_cells.yaml:16: links[0].delay: 20 has no unit; accepted: a time such as '20 ms'",
+        "scenarios/two_cells.yaml:17: links[1].dealy: unknown key (delay?); "
+        "accepted: from, to, path, delay, jitter, loss, order",
+    ]
+
+
+def test_a_fault_that_several_arms_share_is_told_once() -> None:
+    text = edit("servers: 4", "servers: 0") + "arms: {a: {}, b: {}, c: {seed: 3}}\n"
+
+    with pytest.raises(ScenarioError) as raised:
+        scenario_from_text(text, "f.yaml")
+
+    assert (
+        str(raised.value) == "f.yaml:4: cells.us.servers: 0 is out of range; accepted: a whole number from 1"
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("duration", "5", "f.yaml: duration: 5 has no unit; accepted: a time such as '20 ms'"),
+        ("duration", "", "f.yaml:1: duration is missing; accepted: a time such as '20 ms'"),
+        ("duration", "[1", "f.yaml: duration: not YAML: expected ',' or ']', but got '<stream end>'"),
+        ("roots.wset.allowed", "[us]", "f.yaml: roots.wset.allowed: leads nowhere: no 'wset' in roots (west?); accepted: west"),
+        ("warmup", "50 s", "f.yaml: warmup: 50 s is not below duration, 20 s; accepted: a time below the duration"),
+        ("links.*.delay", "1", "f.yaml: links.*.delay: 1 has no unit; accepted: a time such as '20 ms'"),
+        ("cells.us", "{servers: 1}", "f.yaml: cells.us: exactly one of profile, service is due, none is given"),
+    ],
+)  # fmt: skip
+def test_a_fault_of_the_command_line_shows_its_key_and_no_line(path: str, value: str, message: str) -> None:
+    with pytest.raises(ScenarioError) as raised:
+        scenario_from_text(GOOD, "f.yaml", [(path, value)])
+
+    assert str(raised.value) == message
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", f"f.yaml:1: the file is empty; accepted: a mapping with the keys {KEYS}"),
+        (b"# only a comment\n", f"f.yaml:1: the file is empty; accepted: a mapping with the keys {KEYS}"),
+        (b"- a\n", f"f.yaml:1: a list is given, not a mapping; accepted: a mapping with the keys {KEYS}"),
+        (b"abc", f"f.yaml:1: 'abc' is given, not a mapping; accepted: a mapping with the keys {KEYS}"),
+        (b"name: a\nx: \xff\n", "f.yaml:2: byte 0xff is not UTF-8; accepted: UTF-8 text"),
+        (b"[" * 5000, "f.yaml:1: not YAML: nested deeper than 40 levels"),
+        (b"#" * 4_000_001, "f.yaml: too large; accepted: up to 4000000 bytes"),
+    ],
+)
+def test_a_file_that_is_no_scenario_at_all_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("f.yaml").write_bytes(data)
+
+    with pytest.raises(ScenarioError) as raised:
+        load_scenario("f.yaml")
+
+    assert str(raised.value) == message
+
+
+def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match=r"absent\.yaml: cannot be read: No such file or directory"):
+        load_scenario(tmp_path / "absent.yaml")
+    with pytest.raises(ScenarioError, match="cannot be read: Is a directory"):
+        load_scenario(tmp_path)
+    with pytest.raises(ScenarioError, match="cannot be read: embedded null byte"):
+        load_scenario("a\0b")
+
+
+def test_aliases_of_aliases_do_not_expand_without_end() -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 12)]
+
+    with pytest.raises(ScenarioError, match="the file expands to more than 200000 values"):
+        scenario_from_text("\n".join(lines))
+
+
+def test_an_arm_that_the_file_does_not_have_is_a_mistake_of_the_command_line() -> None:
+    with pytest.raises(UsageError) as raised:
+        scenario_from_text(GOOD + "arms: {greedy: {}, even: {}}\n", arms=["even", "gredy"])
+
+    assert str(raised.value) == "'gredy' is not an arm (greedy?); accepted: greedy, even"
+
+
+def read(text: str, *overrides: tuple[str, str]) -> None:
+    """Read text that may be anything: it is a scenario, or it has faults of one line each."""
+    faults: list[Fault] = []
+    try:
+        assert isinstance(scenario_from_text(text, "f.yaml", overrides), ScenarioFile)
+    except ScenarioError as error:
+        faults = error.faults or [Fault(0, "", "an error\nwithout faults")]
+
+    assert all(fault.text("f.yaml").isprintable() for fault in faults)
+
+
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.dates(),
+    st.binary(max_size=4),
+    st.text(max_size=8),
+    st.sampled_from(
+        ["20 ms", "80 /s", "1 %", "0.1 /s^2", "us", "flow", "sand", "root.*", "no", "1e3", "a:b", "auto"]
+    ),
+)
+WORDS = st.sampled_from(
+    [
+        "kind",
+        "step",
+        "from",
+        "to",
+        "delay",
+        "jitter",
+        "us",
+        "flow",
+        "sand",
+        "west",
+        "traffic",
+        "servers",
+        "0",
+        "*",
+        ".",
+    ]
+)
+TREES = st.recursive(
+    SCALARS,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.one_of(WORDS, st.text(max_size=4)), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+SECTIONS = st.sampled_from([*KEYS.split(", "), "arms", "expect", "", "x"])
+
+
+@given(
+    st.text(
+        alphabet=st.characters(codec="utf-8") | st.sampled_from("{}[]:,-&*!|>'\"%@`#?~ \n\t"), max_size=60
+    )
+)
+@settings(max_examples=150, deadline=None)
+def test_arbitrary_text_gives_a_scenario_or_its_faults(text: str) -> None:
+    read(text)
+
+
+@given(at=st.integers(0, len(GOOD)), cut=st.integers(0, 30), text=st.text(max_size=12))
+@settings(max_examples=100, deadline=None)
+def test_a_damaged_scenario_gives_a_scenario_or_its_faults(at: int, cut: int, text: str) -> None:
+    read(GOOD[:at] + text + GOOD[at + cut :])
+
+
+@given(changes=st.dictionaries(SECTIONS, TREES, max_size=3))
+@settings(max_examples=150, deadline=None)
+def test_an_arbitrary_tree_in_a_scenario_gives_a_scenario_or_its_faults(changes: dict[str, Any]) -> None:
+    read(yaml.safe_dump({**yaml.safe_load(GOOD), **changes}))
+
+
+@given(path=st.lists(WORDS | SECTIONS, max_size=4).map(".".join), value=TREES)
+@settings(max_examples=100, deadline=None)
+def test_an_arbitrary_override_gives_a_scenario_or_its_faults(path: str, value: Any) -> None:
+    text = yaml.safe_dump(value)
+
+    read(GOOD, (path, text))
+    read(GOOD + yaml.safe_dump({"arms": {"a": {path: value}}}))
+
+
+@given(st.binary(max_size=40))
+@settings(max_examples=50, deadline=None)
+def test_arbitrary_bytes_give_a_scenario_or_its_faults(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes
+) -> None:
+    file = tmp_path_factory.mktemp("bytes") / "f.yaml"
+    file.write_bytes(data)
+
+    with pytest.raises(ScenarioError):
+        load_scenario(file)
