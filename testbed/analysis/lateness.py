@@ -1,0 +1,60 @@
+"""How late the emulator handed messages over: each link's lateness, handled less released, in wall time.
+
+The worst link decides a verdict, since a percentile over all links hides the slowest.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from testbed.analysis.records import Table, row_count
+
+LEAST_MESSAGES = 100  # a p99 of fewer messages is hardly more than their largest
+
+
+class LinkLateness(NamedTuple):
+    """The lateness of one link over the whole run, wall seconds."""
+
+    source: str
+    target: str
+    path: str
+    messages: int
+    p50_s: float
+    p99_s: float
+    max_s: float
+
+    @property
+    def name(self) -> str:
+        """The link in words, for people."""
+        return f"{self.source} -> {self.target} ({self.path})"
+
+
+def link_lateness(lateness: Table) -> list[LinkLateness]:
+    """One entry per link that delivered a message, from the merged table `lateness`.
+
+    Percentiles are upper ends of bins, so they may lie a little above the largest lateness; that bounds them here.
+    """
+    if not row_count(lateness):
+        return []
+    columns = ("source", "target", "path", "delivered", "lateness_s_p50", "lateness_s_p99", "lateness_s_max")
+    rows = zip(*(lateness[column].tolist() for column in columns), strict=True)
+    return [
+        LinkLateness(source, target, path, messages, min(p50_s, max_s), min(p99_s, max_s), max_s)
+        for source, target, path, messages, p50_s, p99_s, max_s in rows
+        if messages > 0
+    ]
+
+
+def worst_link(links: list[LinkLateness]) -> LinkLateness | None:
+    """The link of the largest p99 among those with enough messages, or among all where none has."""
+    counted = [link for link in links if link.messages >= LEAST_MESSAGES] or links
+    return max(counted, key=lambda link: link.p99_s, default=None)
+
+
+def release_lateness_s(links: list[LinkLateness]) -> dict[str, float | str]:
+    """The worst link's percentiles and its name."""
+    worst = worst_link(links)
+    if worst is None:
+        return {"p50": math.nan, "p99": math.nan, "link": ""}
+    return {"p50": worst.p50_s, "p99": worst.p99_s, "link": worst.name}

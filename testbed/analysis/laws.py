@@ -1,0 +1,230 @@
+"""The laws that no sound run can break: conservation, Little's law, causality.
+
+Conservation: at each node what arrived has left or is still inside; each planned request has one outcome; and a
+leaf's own count of arrivals, told in its reports, is the number of requests that the records show there.
+Little: the area under the requests in flight is the sum of the sojourns; requests still inside count up to the
+end. Causality: no instant lies before its cause, and no message is faster than the least delay of its link.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise, product
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from testbed.analysis.in_flight import bin_means, step_function
+from testbed.analysis.records import Floats, Mask, Table, Tables, codes, row_count
+from testbed.links.delay import least_delay_s
+from testbed.roles.messages import Outcome
+from testbed.scenario.schema import Scenario
+from testbed.scenario.topology import Effect, Link, Topology, matching_links
+
+LITTLE_TOLERANCE = 1e-9  # relative
+INSTANT_TOLERANCE_S = 1e-9  # what dividing by the time scale and subtracting may cost
+OUTCOMES = tuple(outcome.name.lower() for outcome in Outcome)
+
+_CHAIN = (
+    "planned_at_s",
+    "sent_at_s",
+    "at_leaf_s",
+    "at_server_s",
+    "started_at_s",
+    "first_token_at_s",
+    "finished_at_s",
+)
+_WAY_BACK = ("finished_at_s", "left_leaf_s", "replied_at_s")
+
+
+class Law(NamedTuple):
+    """One law at one node, or of one step on the way: whether it held, and the numbers."""
+
+    name: str
+    place: str
+    holds: bool
+    detail: str
+    error: float = 0.0  # relative, where the law is an equation of numbers
+
+
+def all_laws(scenario: Scenario, topology: Topology, tables: Tables, end_s: float) -> list[Law]:
+    """Every law, the broken ones first."""
+    requests = tables["requests"]
+    laws = [
+        *outcome_conservation(requests, list(dict.fromkeys(requests["root"].tolist()))),
+        *node_conservation(requests, topology),
+        *counter_conservation(requests, tables.get("observations", {}), topology),
+        *little(requests, topology, end_s),
+        *order_of_instants(requests),
+        *link_causality(scenario, topology, requests),
+    ]
+    return sorted(laws, key=lambda law: law.holds)
+
+
+def outcome_conservation(requests: Table, roots: list[str]) -> list[Law]:
+    """Each planned request of a root has one known outcome, and each completed one a reply."""
+    laws = []
+    known = codes(requests["outcome"], OUTCOMES) >= 0
+    unanswered = (requests["outcome"] == "completed") & ~np.isfinite(requests["replied_at_s"])
+    for root in roots:
+        mine = requests["root"] == root
+        strays, bare = int((mine & ~known).sum()), int((mine & unanswered).sum())
+        detail = f"{int(mine.sum())} planned, {strays} without an outcome, {bare} completed without a reply"
+        laws.append(Law("conservation", root, strays == bare == 0, detail))
+    return laws
+
+
+def node_conservation(requests: Table, topology: Topology) -> list[Law]:
+    """At each leaf and server: arrived = left + still inside, and nothing left that never came."""
+    laws = []
+    for kind, column, entered, left in (
+        ("leaf", "leaf", "at_leaf_s", "left_leaf_s"),
+        ("server", "server", "at_server_s", "finished_at_s"),
+    ):
+        names = [node.name for node in topology.nodes.values() if node.kind == kind]
+        where = codes(requests[column], names)
+        came, gone = np.isfinite(requests[entered]), np.isfinite(requests[left])
+        arrived = _count(where, came, len(names))
+        served = _count(where, came & gone, len(names))
+        ghosts = _count(where, gone & ~came, len(names))
+        for i, name in enumerate(names):
+            detail = f"{arrived[i]} arrived, {served[i]} left, {arrived[i] - served[i]} inside at the end, {ghosts[i]} left without arriving"
+            laws.append(Law("conservation", name, bool(ghosts[i] == 0), detail))
+    return laws
+
+
+def counter_conservation(requests: Table, observations: Table, topology: Topology) -> list[Law]:
+    """The arrivals that a leaf counted itself, as its reports tell, against the requests recorded there.
+
+    A request that arrived in the very instant of the measurement may be counted or not. Requests sent more than
+    once would need a row per sending, so this law is not asked of a run with such requests.
+    """
+    if not row_count(observations) or bool((requests["attempts"] > 1).any()):
+        return []
+    laws = []
+    for names in topology.leaves.values():
+        for leaf in names:
+            arrived = np.sort(requests["at_leaf_s"][requests["leaf"] == leaf])
+            arrived = arrived[np.isfinite(arrived)]
+            reports = observations["leaf"] == leaf
+            measured, counted = observations["measured_at_s"][reports], observations["arrivals"][reports]
+            low = np.searchsorted(arrived, measured - INSTANT_TOLERANCE_S, side="left")
+            high = np.searchsorted(arrived, measured + INSTANT_TOLERANCE_S, side="right")
+            wrong = (counted < low) | (counted > high)
+            detail = f"{int(wrong.sum())} of {len(measured)} reports count other arrivals than the records"
+            if wrong.any():
+                i = int(np.argmax(wrong))
+                detail += f", first at {measured[i]:.3f} s: {counted[i]} counted, {high[i]} recorded"
+            laws.append(Law("conservation", leaf, not wrong.any(), detail))
+    return laws
+
+
+def little(requests: Table, topology: Topology, end_s: float) -> list[Law]:
+    """Area under N(t) = sum of sojourns, per cell and per server; who is inside at the end counts up to it."""
+    laws = []
+    servers = [node.name for node in topology.nodes.values() if node.kind == "server"]
+    for column, names, entered, left in (
+        ("cell", list(topology.leaves), "at_leaf_s", "left_leaf_s"),
+        ("server", servers, "at_server_s", "finished_at_s"),
+    ):
+        where = codes(requests[column], names)
+        order = np.argsort(where, kind="stable")
+        bounds = np.searchsorted(where[order], np.arange(len(names) + 1))
+        for i, name in enumerate(names):
+            mine = order[bounds[i] : bounds[i + 1]]
+            laws.append(_little(name, requests[entered][mine], requests[left][mine], end_s))
+    return laws
+
+
+def order_of_instants(requests: Table) -> list[Law]:
+    """No instant of a request before the one that caused it."""
+    steps = [(a, b, np.ones(row_count(requests), bool)) for a, b in pairwise(_CHAIN)]
+    # A leaf lets a request go at its timeout while the server still works on it, so only replies have a way back.
+    answered = requests["outcome"] == "completed"
+    steps += [(a, b, answered) for a, b in pairwise(_WAY_BACK)]
+    return [_not_before(requests, a, b, mask) for a, b, mask in steps]
+
+
+def link_causality(scenario: Scenario, topology: Topology, requests: Table) -> list[Law]:
+    """No request or reply faster than the least delay of its link, whatever faults set it to."""
+    least = least_delays_s(scenario, topology)
+    answered = requests["outcome"] == "completed"
+    everyone = np.ones(row_count(requests), bool)
+    hops = (
+        ("root", "leaf", "request", "sent_at_s", "at_leaf_s", everyone),
+        ("leaf", "server", "request", "at_leaf_s", "at_server_s", everyone),
+        ("server", "leaf", "reply", "finished_at_s", "left_leaf_s", answered),
+        ("leaf", "root", "reply", "left_leaf_s", "replied_at_s", answered),
+    )
+    return [_hop(topology, requests, least, *hop) for hop in hops]
+
+
+def least_delays_s(scenario: Scenario, topology: Topology) -> dict[tuple[str, str, str], float]:
+    """Least one-way delay of every link (source, target, path) over all that faults may make of it."""
+    variants: dict[int, list[Effect]] = {link.number: [link.effect] for link in topology.links}
+    for line in scenario.faults:
+        for link in matching_links(scenario, topology, line):
+            variants[link.number].append(link.effect.changed(line.set_))
+    return {
+        (link.source, link.target, link.path): _least_s(link, variants[link.number])
+        for link in topology.links
+    }
+
+
+def _least_s(link: Link, variants: list[Effect]) -> float:
+    """Faults that overlap may mix the delay of one with the jitter of another."""
+    mixes = product({each.delay_s for each in variants}, [each.jitter for each in variants])
+    return min(least_delay_s(Effect(delay_s, jitter, 0.0, link.effect.order)) for delay_s, jitter in mixes)
+
+
+def _count(where: npt.NDArray[np.int64], mask: Mask, names: int) -> npt.NDArray[np.int64]:
+    return np.bincount(where[mask & (where >= 0)], minlength=names)
+
+
+def _little(name: str, entered: Floats, left: Floats, end_s: float) -> Law:
+    inside = np.isfinite(entered)
+    last_s = max([end_s, *np.concatenate((entered[inside], left[np.isfinite(left)])).tolist()])
+    area = float(bin_means(*step_function(entered, left), np.array([0.0, last_s]))[0] * last_s)
+    exits = np.where(np.isfinite(left[inside]), left[inside], last_s)
+    sojourns = float((exits - entered[inside]).sum())
+    open_count = int((~np.isfinite(left[inside])).sum())
+    error = abs(area - sojourns) / max(sojourns, 1e-12) if area or sojourns else 0.0
+    detail = f"area {area:.9g} s, sum of sojourns {sojourns:.9g} s, {open_count} still inside"
+    return Law("little", name, error <= LITTLE_TOLERANCE, detail, error)
+
+
+def _not_before(requests: Table, cause: str, effect: str, mask: Mask) -> Law:
+    gap_s = requests[effect] - requests[cause]
+    return _causality(f"{effect} after {cause}", requests, mask & (gap_s < -INSTANT_TOLERANCE_S), gap_s, 0.0)
+
+
+def _hop(
+    topology: Topology,
+    requests: Table,
+    least: dict[tuple[str, str, str], float],
+    source: str,
+    target: str,
+    path: str,
+    sent: str,
+    received: str,
+    mask: Mask,
+) -> Law:
+    sources = [node.name for node in topology.nodes.values() if node.kind == source]
+    targets = [node.name for node in topology.nodes.values() if node.kind == target]
+    table = np.array([[least.get((a, b, path), 0.0) for b in targets] for a in sources])
+    a, b = codes(requests[source], sources), codes(requests[target], targets)
+    known = mask & (a >= 0) & (b >= 0)
+    floor_s = np.where(known, table[a, b], 0.0)
+    gap_s = requests[received] - requests[sent]
+    early = known & (gap_s < floor_s - INSTANT_TOLERANCE_S)
+    place = f"{path} from {source} to {target}"
+    return _causality(place, requests, early, gap_s, float(floor_s[np.argmax(early)]) if early.any() else 0.0)
+
+
+def _causality(place: str, requests: Table, early: Mask, gap_s: Floats, floor_s: float) -> Law:
+    count = int(early.sum())
+    if not count:
+        return Law("causality", place, True, "no breach")
+    i = int(np.argmax(early))
+    detail = f"{count} breaches, first by request {requests['request_id'][i]}: {gap_s[i]:.9f} s, at least {floor_s:.9f} s is due"
+    return Law("causality", place, False, detail)

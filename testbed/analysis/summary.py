@@ -1,0 +1,418 @@
+"""The summary of a run: every figure of merit of every arm, as it stands in `summary.json`.
+
+Plain JSON types only; what is not known is null. All times are in scenario time, but for `release_lateness_s`,
+`wall_s` and `start_s`. Unless a key says otherwise the figures cover the requests planned from the end of the warm-up
+to the end of the arrivals, and the requests in flight over the same stretch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from testbed.analysis.constraints import audit
+from testbed.analysis.in_flight import grid_edges, in_flight_by_cell
+from testbed.analysis.lateness import link_lateness, release_lateness_s
+from testbed.analysis.laws import all_laws
+from testbed.analysis.loop_delay import (
+    PairDelay,
+    best_loop_delay_s,
+    measured_loop_delays,
+    overall_loop_delay_s,
+    predicted_loop_delay_s,
+)
+from testbed.analysis.oscillation import Oscillation, oscillation
+from testbed.analysis.records import (
+    Floats,
+    Table,
+    Tables,
+    Window,
+    ended_s,
+    mean,
+    measured_window,
+    row_count,
+    rows,
+)
+from testbed.analysis.settling import changes_s, settled_sojourn_s, shares_settled_s
+from testbed.analysis.sojourn import (
+    first_tokens,
+    goodput_per_s,
+    known_percentiles,
+    outcome_counts,
+    percentiles,
+    sojourns,
+    split_s,
+    token_gaps_s,
+    was_answered,
+)
+from testbed.analysis.staleness import staleness_s, transit_s
+from testbed.analysis.verdict import judge
+from testbed.record.outcome import RunOutcome
+from testbed.scenario.expectation import Expectation
+from testbed.scenario.schema import FlowPolicy, Scenario, Traffic
+from testbed.scenario.topology import build_topology
+from testbed.theory.loop_delay import reports_of
+from testbed.traffic.capacity import cell_capacity_per_s
+
+SCHEMA_VERSION = 1
+# Of the time after the last change, the part that is given to settling before `windows.last` begins.
+SETTLING_PART = 0.4
+
+Json = dict[str, Any]
+
+
+def summarize_arm(
+    scenario: Scenario, tables: Tables, outcome: RunOutcome, log_problems: Sequence[str] = ()
+) -> Json:
+    """Every figure of merit of one arm.
+
+    Args:
+        scenario: the arm's resolved scenario, unscaled.
+        tables: its merged tables.
+        outcome: how its run ended.
+        log_problems: what is wrong with logs, such as a missing end marker.
+    """
+    topology = build_topology(scenario)
+    window = measured_window(scenario, outcome)
+    end_s = ended_s(scenario, outcome)
+    pairs = measured_loop_delays(scenario, tables, window)
+    loop_delay_s = best_loop_delay_s(scenario, topology, pairs)
+    is_virtual = outcome.engine == "virtual"
+    links = [] if is_virtual else link_lateness(tables.get("lateness", {}))
+    laws = all_laws(scenario, topology, tables, end_s)
+    verdict = judge(
+        scenario,
+        topology,
+        tables,
+        outcome,
+        lateness=links,
+        laws=laws,
+        loop_delay_s=loop_delay_s,
+        log_problems=log_problems,
+    )
+    counted = rows(tables["requests"], window.holds(tables["requests"]["planned_at_s"]))
+    classes = _classes(counted, scenario, window, end_s)
+    return plain(
+        {
+            "verdict": verdict.word,
+            "verdict_reasons": list(verdict.reasons),
+            "requests": outcome_counts(tables["requests"]),
+            **_waits(counted, scenario, end_s),
+            "queue_wait_s": known_percentiles(counted["started_at_s"] - counted["at_server_s"]),
+            "split_s": split_s(counted),
+            "classes": classes,
+            "goodput_per_s": _goodput_per_s(classes),
+            "oscillation": _oscillation(scenario, tables, window, loop_delay_s),
+            "staleness_s": staleness_s(counted),
+            "transit_s": transit_s(tables.get("observations", {}), window),
+            "release_lateness_s": None if is_virtual else release_lateness_s(links),
+            "cells": _cells(scenario, tables, counted, window),
+            "imbalance": _imbalance(scenario, tables, counted, window),
+            "policy": {
+                **_policy(scenario, tables, pairs, window),
+                "loop_delay_predicted_s": predicted_loop_delay_s(scenario, topology),
+            },
+            "constraints": audit(scenario, tables),
+            "settled": _settled(scenario, tables, window, end_s, loop_delay_s),
+            "windows": _windows(scenario, tables, window, end_s, loop_delay_s),
+            "laws": {"checked": len(laws), "broken": sum(not law.holds for law in laws)},
+            "little": {
+                "error_max": max((law.error for law in laws if law.name == "little"), default=math.nan)
+            },
+            "engine": outcome.engine,
+            "dating": outcome.dating,
+            "seed": scenario.seed,
+            "time_scale": scenario.time_scale,
+            "duration_s": scenario.duration,
+            "warmup_s": scenario.warmup,
+            "ended_s": end_s,
+            "drained": outcome.drained,
+            "wall_s": outcome.wall_s,
+            "start_s": outcome.start_s,
+            "notes": list(outcome.notes),
+        }
+    )
+
+
+def summarize_run(name: str, arms: Mapping[str, Json], expectations: Sequence[Expectation] = ()) -> Json:
+    """The whole of `summary.json`.
+
+    Args:
+        name: of the scenario.
+        arms: what `summarize_arm` gave for each.
+        expectations: what the scenario file expects of it.
+    """
+    noise = _static_amplitude(arms)
+    summary: Json = {
+        "schema_version": SCHEMA_VERSION,
+        "name": name,
+        "arms": {arm: {**words, "oscillation": _with_noise(words, noise)} for arm, words in arms.items()},
+    }
+    return plain({**summary, "expectations": [_checked(each, summary) for each in expectations]})
+
+
+def plain(values: Mapping[str, Any]) -> Json:
+    """A mapping in plain JSON types: numpy numbers as Python's, NaN and infinities as None."""
+    return {key: _plain(value) for key, value in values.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return plain(value)
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _checked(expectation: Expectation, summary: Json) -> Json:
+    """What came of an expectation: its text, whether it was met, and both numbers, `said` in words."""
+    outcome = expectation.check(summary)
+    return {
+        "text": str(expectation),
+        "met": outcome.met,
+        "observed": outcome.observed,
+        "limit": outcome.limit,
+        "said": f"{_number(outcome.observed)} against {_number(outcome.limit)}",
+    }
+
+
+def _number(value: float | None) -> str:
+    return "no value" if value is None else f"{value:.4g}"
+
+
+def _waits(requests: Table, scenario: Scenario, end_s: float) -> Json:
+    return {
+        "sojourn_s": percentiles(sojourns(requests, scenario, end_s)),
+        "first_token_s": percentiles(first_tokens(requests, scenario, end_s)),
+        "token_gap_s": known_percentiles(token_gaps_s(requests)),
+    }
+
+
+def _classes(counted: Table, scenario: Scenario, window: Window, end_s: float) -> Json:
+    """The requests, waits and goodput of each class that had requests in the window."""
+    figures: Json = {}
+    for name, words in scenario.classes.items():
+        mine = rows(counted, counted["class"] == name)
+        if row_count(mine):
+            figures[name] = {"requests": outcome_counts(mine), **_waits(mine, scenario, end_s)}
+            if words.slo is not None:
+                good = goodput_per_s(mine, scenario, words.slo, window.to_s - window.from_s, end_s)
+                figures[name]["goodput_per_s"] = good
+    return figures
+
+
+def _goodput_per_s(classes: Json) -> float:
+    """Over all classes that have a service level objective; NaN where none has one."""
+    known = [words["goodput_per_s"] for words in classes.values() if "goodput_per_s" in words]
+    return sum(known) if known else math.nan
+
+
+def _oscillation(scenario: Scenario, tables: Tables, window: Window, loop_delay_s: float) -> Json:
+    requests = tables["requests"]
+    if window.to_s <= window.from_s:
+        return _oscillation_figures(scenario, None)
+    stays_s = requests["replied_at_s"] - requests["sent_at_s"]
+    edges = grid_edges(window.from_s, window.to_s, loop_delay_s, mean(stays_s[was_answered(requests)]))
+    in_flight = in_flight_by_cell(requests, list(scenario.cells), edges)
+    return _oscillation_figures(scenario, oscillation(in_flight, float(edges[1] - edges[0]), scenario.seed))
+
+
+def _oscillation_figures(scenario: Scenario, found: Oscillation | None) -> Json:
+    if found is None:
+        return dict.fromkeys(("amplitude", "period_s", "significant", "coherence"))
+    return {
+        "amplitude": found.amplitude,
+        "period_s": found.period_s,
+        "significant": found.significant,
+        "coherence": found.coherence,
+        "coherence_threshold": found.threshold,
+        "by_cell": dict(zip(scenario.cells, found.by_cell, strict=True)),
+    }
+
+
+def _cells(scenario: Scenario, tables: Tables, counted: Table, window: Window) -> Json:
+    sent = int((counted["cell"] != "").sum())
+    figures: Json = {}
+    for cell in scenario.cells:
+        requests = int((counted["cell"] == cell).sum())
+        in_flight, deviation = _in_flight(tables["requests"], cell, window)
+        figures[cell] = {
+            "share": requests / sent if sent else math.nan,
+            "requests": requests,
+            "in_flight_mean": in_flight,
+            "in_flight_sd": deviation,
+            "utilisation": _utilisation(tables.get("cells", {}), cell, window),
+        }
+    return figures
+
+
+def _in_flight(requests: Table, cell: str, window: Window) -> tuple[float, float]:
+    """Time mean of the requests in flight, and the standard deviation of their means over 400 bins."""
+    if window.to_s <= window.from_s:
+        return math.nan, math.nan
+    edges = grid_edges(window.from_s, window.to_s, math.nan, math.nan)
+    means = in_flight_by_cell(requests, [cell], edges)[0]
+    return float(means.mean()), float(means.std())
+
+
+def _utilisation(samples: Table, cell: str, window: Window) -> float:
+    """Share of the time that the cell's servers were busy, their mean, from their first and last samples."""
+    if not row_count(samples):
+        return math.nan
+    inside = window.holds(samples["at_s"])
+    names = [name for name in dict.fromkeys(samples["server"].tolist()) if name.startswith(f"{cell}/")]
+    shares = [_busy_share(rows(samples, inside & (samples["server"] == name))) for name in names]
+    return mean(np.array(shares)) if shares else math.nan
+
+
+def _busy_share(samples: Table) -> float:
+    if row_count(samples) < 2:
+        return math.nan
+    first, last = int(np.argmin(samples["at_s"])), int(np.argmax(samples["at_s"]))
+    return float(
+        (samples["busy_s"][last] - samples["busy_s"][first])
+        / (samples["at_s"][last] - samples["at_s"][first])
+    )
+
+
+def _imbalance(scenario: Scenario, tables: Tables, counted: Table, window: Window) -> float:
+    """max/mean - 1 over the cells of the mean requests in flight per capacity, for the tokens that came."""
+    if not row_count(counted):
+        return math.nan
+    prompt, output = float(counted["prompt_tokens"].mean()), float(counted["output_tokens"].mean())
+    loads = [
+        _in_flight(tables["requests"], cell, window)[0] / cell_capacity_per_s(scenario, cell, prompt, output)
+        for cell in scenario.cells
+    ]
+    return max(loads) / float(np.mean(loads)) - 1.0 if sum(loads) > 0 else math.nan
+
+
+def _policy(scenario: Scenario, tables: Tables, pairs: list[PairDelay], window: Window) -> Json:
+    """What the roots' policies were set to, in all and per class; null where lines of traffic differ."""
+    updates = tables.get("updates", {})
+    lines = [(line, root) for root, spec in scenario.roots.items() for line in spec.traffic]
+    classes = {
+        name: {
+            **_settings(
+                scenario, [line for line, _ in lines if line.class_ == name], _of_class(updates, name), window
+            ),
+            "loop_delay_s": overall_loop_delay_s([pair for pair in pairs if pair.class_name == name]),
+        }
+        for name in dict.fromkeys(line.class_ for line, _ in lines)
+    }
+    return {
+        **_settings(scenario, [line for line, _ in lines], updates, window),
+        "loop_delay_s": overall_loop_delay_s(pairs),
+        "classes": classes,
+    }
+
+
+def _of_class(updates: Table, name: str) -> Table:
+    return rows(updates, updates["class"] == name) if row_count(updates) else {}
+
+
+def _settings(scenario: Scenario, lines: list[Traffic], updates: Table, window: Window) -> Json:
+    names = {line.policy for line in lines}
+    policy = scenario.policies[next(iter(names))] if len(names) == 1 else None
+    is_flow = isinstance(policy, FlowPolicy)
+    step = policy.step.value if isinstance(policy, FlowPolicy) else math.nan
+    interval_s = (
+        _interval_s(scenario, policy, updates, window) if isinstance(policy, FlowPolicy) else math.nan
+    )
+    return {
+        "name": next(iter(names)) if len(names) == 1 else None,
+        "kind": policy.kind if policy is not None else None,
+        "step": step,
+        "step_unit": policy.step.unit if isinstance(policy, FlowPolicy) else None,
+        "interval_s": interval_s,
+        "product": step * interval_s,
+        "cost_clipped_fraction": _clipped_fraction(updates, window) if is_flow else math.nan,
+    }
+
+
+def _interval_s(scenario: Scenario, policy: FlowPolicy, updates: Table, window: Window) -> float:
+    """Mean interval that the updates stood for, or the configured one where there were none."""
+    configured = policy.interval
+    if configured is None:
+        configured = float(np.mean([reports_of(scenario, cell).every for cell in scenario.cells]))
+    if not row_count(updates):
+        return configured
+    intervals: Floats = updates["interval_s"][window.holds(updates["used_at_s"])]
+    measured = mean(intervals)
+    return measured if math.isfinite(measured) else configured
+
+
+def _clipped_fraction(updates: Table, window: Window) -> float:
+    """Share of the costs in updates that were cut at their ceiling."""
+    if not row_count(updates):
+        return math.nan
+    inside = window.holds(updates["used_at_s"]) & updates["allowed"].astype(bool)
+    return mean(updates["clipped"][inside].astype(np.float64))
+
+
+def _settled(scenario: Scenario, tables: Tables, window: Window, end_s: float, loop_delay_s: float) -> Json:
+    """How long shares and sojourns took to settle after the last change; null without one, or if never."""
+    changes = [each for each in changes_s(scenario) if each < window.to_s]
+    if not changes:
+        return {"change_at_s": None, "shares_settled_s": None, "sojourn_settled_s": None}
+    change = changes[-1]
+    # Bins before an earlier change would tell of another regime than the one that ended here.
+    before = Window(max([window.from_s, *changes[:-1]]), window.to_s)
+    requests = tables["requests"]
+    seconds = sojourns(requests, scenario, end_s).seconds
+    return {
+        "change_at_s": change,
+        "shares_settled_s": shares_settled_s(
+            scenario, requests, tables.get("updates", {}), before, change, loop_delay_s
+        ),
+        "sojourn_settled_s": settled_sojourn_s(
+            requests["planned_at_s"], seconds, before, change, loop_delay_s
+        ),
+    }
+
+
+def _windows(scenario: Scenario, tables: Tables, window: Window, end_s: float, loop_delay_s: float) -> Json:
+    """The same figures over parts of a run in which something changed.
+
+    `before` is the time up to the first change, `last` what remains after the last one once 40 % of the time that
+    follows it has been left to settling.
+    """
+    changes = [each for each in changes_s(scenario) if each < window.to_s]
+    if not changes:
+        return {}
+    parts = {"last": Window(changes[-1] + SETTLING_PART * (window.to_s - changes[-1]), window.to_s)}
+    if changes[0] > window.from_s:
+        parts = {"before": Window(window.from_s, changes[0]), **parts}
+    return {name: _part(scenario, tables, part, end_s, loop_delay_s) for name, part in parts.items()}
+
+
+def _part(scenario: Scenario, tables: Tables, part: Window, end_s: float, loop_delay_s: float) -> Json:
+    counted = rows(tables["requests"], part.holds(tables["requests"]["planned_at_s"]))
+    return {
+        "from_s": part.from_s,
+        "to_s": part.to_s,
+        "requests": outcome_counts(counted),
+        **_waits(counted, scenario, end_s),
+        "oscillation": _oscillation(scenario, tables, part, loop_delay_s),
+        "cells": _cells(scenario, tables, counted, part),
+    }
+
+
+def _static_amplitude(arms: Mapping[str, Json]) -> float | None:
+    """The amplitude of the arm that splits the same requests by fixed weights, where there is one."""
+    static = [arm["oscillation"]["amplitude"] for arm in arms.values() if arm["policy"]["kind"] == "weighted"]
+    return static[0] if static else None
+
+
+def _with_noise(summary: Json, noise: float | None) -> Json:
+    figures = summary["oscillation"]
+    amplitude = figures["amplitude"]
+    excess = None
+    if noise is not None and amplitude is not None:
+        excess = math.sqrt(max(0.0, amplitude**2 - noise**2))
+    return {**figures, "amplitude_noise": noise, "excess": excess}

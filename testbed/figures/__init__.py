@@ -1,0 +1,1 @@
+"""One function per figure; tables in, a Figure out."""

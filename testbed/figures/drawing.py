@@ -1,0 +1,33 @@
+"""Every figure of a run, by the stem of its file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from matplotlib.figure import Figure
+
+from testbed.analysis.records import row_count
+from testbed.figures.age import draw_age
+from testbed.figures.arm import DrawnArm
+from testbed.figures.in_flight import draw_in_flight
+from testbed.figures.lateness import draw_lateness
+from testbed.figures.shares import draw_shares
+from testbed.figures.sojourn import draw_sojourn
+
+__all__ = ["FIGURES", "DrawnArm", "draw_all"]
+
+FIGURES: dict[str, Callable[[Sequence[DrawnArm]], Figure]] = {
+    "in_flight": draw_in_flight,
+    "shares": draw_shares,
+    "sojourn": draw_sojourn,
+    "age": draw_age,
+}
+
+
+def draw_all(arms: Sequence[DrawnArm]) -> dict[str, Figure]:
+    """Every figure that these arms have data for; lateness only where an arm ran live."""
+    figures = {stem: draw(arms) for stem, draw in FIGURES.items()}
+    live = [
+        arm for arm in arms if arm.summary["engine"] == "live" and row_count(arm.tables.get("lateness", {}))
+    ]
+    return {**figures, "lateness": draw_lateness(live)} if live else figures

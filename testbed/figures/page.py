@@ -1,0 +1,239 @@
+"""The page that all figures share: fonts, panels side by side, title, legend outside the data, caption, stamps."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib import rc_context
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+from matplotlib.transforms import ScaledTranslation
+
+from testbed.figures.arm import DrawnArm
+from testbed.figures.colours import FAULT_COLOUR, VERDICT_COLOURS, WARMUP_COLOUR, LineStyle
+
+DPI = 150
+MOST_COLUMNS = 4  # panels in a row, beyond which they would be too narrow to read
+PANEL_WIDTH_IN = 3.9
+LEAST_WIDTH_IN = 8.4
+CAPTION_SIZE = 8.5
+CAPTION_LINE_IN = 0.165
+CAPTION_LETTERS_PER_IN = 15.5
+MARGIN_IN = 0.12
+
+STYLE: Any = {
+    "font.family": "DejaVu Sans",
+    "font.size": 10,
+    "axes.titlesize": 11,
+    "axes.labelsize": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#DDDDDD",
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "legend.fontsize": 9.5,
+    "xtick.labelsize": 9,
+    "ytick.labelsize": 9,
+    "figure.dpi": DPI,
+    "figure.facecolor": "white",
+}
+
+Draw = Callable[[Sequence[DrawnArm]], Figure]
+
+
+def in_style(draw: Draw) -> Draw:
+    """Make a figure in the style of the page, its ticks too, which are otherwise made when it is saved."""
+
+    @wraps(draw)
+    def draw_in_style(arms: Sequence[DrawnArm]) -> Figure:
+        with rc_context(STYLE):
+            figure = draw(arms)
+            figure.draw_without_rendering()
+        return figure
+
+    return draw_in_style
+
+
+def new_page(title: str, caption: str, width_in: float, height_in: float) -> Figure:
+    """An empty page: its title on top, its caption below, and room between them for panels."""
+    lines = textwrap.wrap(caption, width=int(width_in * CAPTION_LETTERS_PER_IN))
+    below_in = CAPTION_LINE_IN * len(lines) + 0.15
+    layout = ConstrainedLayoutEngine(h_pad=0.06, w_pad=0.08)
+    figure = Figure(figsize=(width_in, height_in), layout=layout)
+    figure.suptitle(title, x=MARGIN_IN / width_in, ha="left", fontsize=13, fontweight="bold")
+    text = figure.text(
+        0.0, 0.0, "\n".join(lines), ha="left", va="bottom", fontsize=CAPTION_SIZE, color="#333333"
+    )
+    text.set_transform(figure.dpi_scale_trans + ScaledTranslation(MARGIN_IN, 0.07, figure.dpi_scale_trans))
+    _make_room(figure, below_in)
+    return figure
+
+
+def _make_room(figure: Figure, more_in: float) -> None:
+    """Make the page taller at its lower end, and keep the panels out of there."""
+    layout = figure.get_layout_engine()
+    assert isinstance(layout, ConstrainedLayoutEngine), "every page has a constrained layout"
+    width_in, height_in = figure.get_size_inches()
+    _, below, _, _ = layout.get()["rect"]
+    below_in = below * height_in + more_in
+    figure.set_size_inches(width_in, height_in + more_in)
+    below = below_in / (height_in + more_in)
+    layout.set(rect=(0.0, below, 1.0, 1.0 - below))
+
+
+def arm_panels(
+    arms: Sequence[DrawnArm], title: str, caption: str, *, panel_height_in: float = 3.0
+) -> tuple[Figure, list[Axes]]:
+    """A page with a panel for each arm, side by side on the same axes."""
+    columns = columns_for(len(arms))
+    rows = math.ceil(len(arms) / columns)
+    width_in = max(LEAST_WIDTH_IN, PANEL_WIDTH_IN * columns)
+    figure = new_page(title, caption, width_in, rows * panel_height_in + 0.6)
+    grid: npt.NDArray[Any] = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    panels: list[Axes] = list(grid.flat)
+    for panel in panels[len(arms) :]:
+        panel.set_visible(False)
+    for panel in panels[: len(arms)]:
+        panel.tick_params(labelbottom=True)
+    return figure, panels[: len(arms)]
+
+
+def columns_for(count: int) -> int:
+    """Panels in a row, such that the rows are as full as may be."""
+    rows = math.ceil(count / MOST_COLUMNS)
+    return math.ceil(count / rows)
+
+
+def stamp(axes: Axes, arm: DrawnArm, said: str = "") -> None:
+    """Title a panel with the arm's name and verdict; a run not to be believed is marked across the data."""
+    verdict = arm.summary["verdict"]
+    axes.set_title(arm.name, loc="left", fontweight="bold", pad=19)
+    axes.annotate(
+        f"{verdict}{', ' if said else ''}{said}", (0.0, 1.0), (0, 5), xycoords="axes fraction",
+        textcoords="offset points", fontsize=9, color=VERDICT_COLOURS[verdict], va="bottom",
+    )  # fmt: skip
+    if verdict in ("invalid", "incomplete"):
+        axes.text(
+            0.5, 0.5, verdict.upper(), transform=axes.transAxes, ha="center", va="center", rotation=20,
+            fontsize=30, color=VERDICT_COLOURS[verdict], alpha=0.35, zorder=5,
+        )  # fmt: skip
+
+
+def shade_time(axes: Axes, arm: DrawnArm, end_s: float) -> None:
+    """Shade the warm-up, and the time of every fault; a fault for good is shaded to the end."""
+    if arm.scenario.warmup > 0:
+        axes.axvspan(0.0, min(arm.scenario.warmup, end_s), color=WARMUP_COLOUR, alpha=0.16, lw=0, zorder=0)
+    for line in arm.scenario.faults:
+        if line.at < end_s:
+            until_s = min(end_s, line.at + (line.for_ or math.inf))
+            axes.axvspan(line.at, until_s, color=FAULT_COLOUR, alpha=0.08, lw=0, zorder=0)
+            axes.axvline(line.at, color=FAULT_COLOUR, lw=0.9, zorder=1)
+    axes.set_xlim(0.0, end_s)
+    axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
+
+
+def shading_legend(arms: Sequence[DrawnArm]) -> list[Artist]:
+    """What the shades mean, for the legend."""
+    handles: list[Artist] = []
+    if any(arm.scenario.warmup > 0 for arm in arms):
+        handles.append(Patch(color=WARMUP_COLOUR, alpha=0.16, lw=0, label="warm-up (not counted)"))
+    if any(arm.scenario.faults for arm in arms):
+        handles.append(Patch(color=FAULT_COLOUR, alpha=0.15, lw=0, label="fault"))
+    return handles
+
+
+def arm_lines(arms: Sequence[DrawnArm], styles: dict[str, LineStyle]) -> list[Artist]:
+    """The line of each arm for the legend, with its verdict and the requests that were not answered."""
+    handles: list[Artist] = []
+    for arm in arms:
+        look, censored = styles[arm.name], arm.summary["sojourn_s"]["censored"]
+        unanswered = f", {censored:,} unanswered" if censored else ""
+        label = f"{arm.name} ({arm.summary['verdict']}{unanswered})"
+        handles.append(Line2D([], [], color=look.colour, ls=look.dashes, lw=2, label=label))
+    return handles
+
+
+def legend(figure: Figure, handles: Sequence[Artist]) -> None:
+    """The one legend of a page, between its panels and its caption, in as few rows as its width allows."""
+    layout = figure.get_layout_engine()
+    assert isinstance(layout, ConstrainedLayoutEngine), "every page has a constrained layout"
+    width_in, height_in = figure.get_size_inches()
+    below_in = layout.get()["rect"][1] * height_in
+    for columns in range(len(handles), 0, -1):
+        drawn = figure.legend(
+            handles, [str(each.get_label()) for each in handles], ncols=columns, loc="lower left", borderaxespad=0.0,
+            bbox_to_anchor=(MARGIN_IN, below_in), bbox_transform=figure.dpi_scale_trans, handlelength=2.2,
+        )  # fmt: skip
+        drawn.set_in_layout(False)  # its room is made below, once its height is known
+        extent = drawn.get_window_extent()
+        if extent.width <= (width_in - 2 * MARGIN_IN) * figure.dpi or columns == 1:
+            break
+        drawn.remove()
+    _make_room(figure, extent.height / figure.dpi + 0.05)
+
+
+def caption(arms: Sequence[DrawnArm], said: str) -> str:
+    """What is shown, and of which run: scenario, seed, engine, requests, verdicts, warm-up, faults."""
+    first = arms[0]
+    seeds = sorted({arm.scenario.seed for arm in arms})
+    engines = sorted({f"{arm.summary['engine']} engine" for arm in arms})
+    return " ".join(
+        [
+            said,
+            f"Scenario {first.scenario.name}, seed {', '.join(map(str, seeds))}, {', '.join(engines)};",
+            f"requests completed of planned: {_per_arm(arms, _requests)};",
+            f"verdict: {_per_arm(arms, lambda arm: arm.summary['verdict'])}.",
+            *_faults_said(first),
+        ]
+    )
+
+
+def faults_of(arm: DrawnArm) -> list[str]:
+    """Each fault of an arm in words."""
+    said = []
+    for line in arm.scenario.faults:
+        changes = line.set_.model_dump(exclude_none=True, mode="json")
+        what = ", ".join(f"{key} {value}" for key, value in changes.items())
+        if line.link is not None:
+            whom = f"{line.link.from_} to {line.link.to}" + (f" ({line.link.path})" if line.link.path else "")
+        else:
+            whom = line.cell or line.server or ""
+        span = f" for {line.for_:g} s" if line.for_ is not None else " for good"
+        said.append(f"{whom} {what} at {line.at:g} s{span}")
+    return said
+
+
+def time_bins(end_s: float, most: int = 600) -> npt.NDArray[np.float64]:
+    """Edges of bins that a panel can resolve, so that a million requests draw as few points as a thousand."""
+    return np.linspace(0.0, end_s, most + 1)
+
+
+def _per_arm(arms: Sequence[DrawnArm], say: Any) -> str:
+    """One word where all arms agree, else one for each."""
+    words = [say(arm) for arm in arms]
+    if len(set(words)) == 1:
+        return f"{words[0]}{' in each arm' if len(words) > 1 else ''}"
+    return ", ".join(f"{arm.name} {word}" for arm, word in zip(arms, words, strict=True))
+
+
+def _requests(arm: DrawnArm) -> str:
+    counts = arm.summary["requests"]
+    return f"{counts['completed']:,} of {counts['planned']:,}"
+
+
+def _faults_said(arm: DrawnArm) -> list[str]:
+    said = faults_of(arm)
+    return [f"Fault{'s' if len(said) > 1 else ''}: {'; '.join(said)}."] if said else []

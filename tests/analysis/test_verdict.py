@@ -1,0 +1,188 @@
+import numpy as np
+import pytest
+
+from testbed.analysis.lateness import link_lateness
+from testbed.analysis.laws import Law
+from testbed.analysis.verdict import judge, lateness_limit_s, smallest_duration_s, stall_limit_s
+from testbed.record.outcome import Death, LedgerLine
+from testbed.scenario.topology import build_topology
+from tests.analysis.made_arms import (
+    fail,
+    made_lateness,
+    made_outcome,
+    made_processes,
+    made_scenario,
+    made_tables,
+    steady,
+)
+
+SCENARIO = made_scenario()
+TOPOLOGY = build_topology(SCENARIO)
+TABLES = made_tables(SCENARIO, steady(0.4, 0.3, 0.3), rate_per_s=100.0)
+
+
+def verdict(scenario=SCENARIO, tables=TABLES, outcome=None, laws=(), log_problems=(), loop_delay_s=0.57):
+    return judge(
+        scenario,
+        build_topology(scenario),
+        tables,
+        made_outcome() if outcome is None else outcome,
+        lateness=link_lateness(tables["lateness"]),
+        laws=laws,
+        loop_delay_s=loop_delay_s,
+        log_problems=log_problems,
+    )
+
+
+def test_a_sound_run_is_valid_without_a_reason():
+    assert verdict() == ("valid", ())
+
+
+def test_a_death_makes_a_run_incomplete_and_names_the_process():
+    dead = Death("us/server-1", "signal 9", 3.0, "starting\nout of memory\n")
+
+    found = verdict(outcome=made_outcome(deaths=(dead,)))
+
+    assert found.word == "incomplete"
+    assert found.reasons == (
+        "us/server-1 died (signal 9) at 3.000 s of run time; its last line: out of memory",
+    )
+
+
+def test_a_log_without_an_end_or_an_interruption_makes_a_run_incomplete():
+    assert verdict(log_problems=("us_server-1.log: no end marker",)) == (
+        "incomplete",
+        ("log: us_server-1.log: no end marker",),
+    )
+    assert verdict(outcome=made_outcome(interrupted=True)).word == "incomplete"
+
+
+def test_a_gap_in_a_ledger_makes_a_run_invalid():
+    gap = LedgerLine("root.west", "us/leaf-1", "request", 100, 1, 97, 1)
+
+    found = verdict(outcome=made_outcome().__class__("live", "actual", 22.0, True, ledger=(gap,)))
+
+    assert found.word == "invalid"
+    assert "sent 100, but 1 lost + 97 delivered + 1 under way leave 1 unaccounted for" in found.reasons[0]
+
+
+def test_a_broken_law_makes_a_run_invalid_even_under_virtual_time():
+    law = Law("causality", "reply from leaf to root", False, "1 breaches")
+
+    found = verdict(outcome=made_outcome(engine="virtual"), laws=(law, Law("little", "us", True, "")))
+
+    assert found == ("invalid", ("causality is broken at reply from leaf to root: 1 breaches",))
+
+
+@pytest.mark.parametrize(
+    ("p99_s", "word"), [(0.0009, "valid"), (0.0011, "suspect"), (0.0019, "suspect"), (0.0021, "invalid")]
+)
+def test_lateness_is_held_against_the_smallest_delay_and_its_half(p99_s: float, word: str):
+    """The smallest configured delay is 20 ms: a tenth is 2 ms, half of that makes a run suspect."""
+    tables = {**TABLES, "lateness": made_lateness(SCENARIO, p99_s)}
+
+    assert verdict(tables=tables).word == word
+
+
+def test_the_reason_names_the_worst_link_the_limit_and_what_to_try():
+    tables = {**TABLES, "lateness": made_lateness(SCENARIO, 0.0021)}
+
+    assert verdict(tables=tables).reasons[0] == (
+        "release lateness: p99 2.1 ms on root.west -> us/leaf-1 (request), limit 2 ms (26 more links above half the limit); "
+        "try a larger time_scale, a lower rate or an idle host"
+    )
+
+
+def test_lateness_is_of_no_concern_under_virtual_time():
+    tables = {**TABLES, "lateness": made_lateness(SCENARIO, 1.0), "processes": made_processes(9.0)}
+
+    assert verdict(tables=tables, outcome=made_outcome(engine="virtual")).word == "valid"
+
+
+def test_a_larger_time_scale_allows_more_lateness():
+    scenario = made_scenario(time_scale=4.0)
+
+    assert lateness_limit_s(SCENARIO, TOPOLOGY) == pytest.approx(0.002)
+    assert lateness_limit_s(scenario, build_topology(scenario)) == pytest.approx(0.008)
+
+
+def test_the_smallest_duration_may_be_a_period_or_that_of_a_fault():
+    line = {"at": "10 s", "link": {"from": "cell.us", "to": "root.*"}, "set": {"delay": "5 ms"}}
+    quick = {"flow": {"kind": "flow", "step": "0.1 /s^2", "interval": "15 ms"}}
+
+    faulty, hasty = made_scenario(faults=[line]), made_scenario(policies=quick)
+
+    assert smallest_duration_s(SCENARIO, TOPOLOGY) == pytest.approx(0.02)
+    assert smallest_duration_s(hasty, build_topology(hasty)) == pytest.approx(0.015)
+    assert smallest_duration_s(faulty, build_topology(faulty)) == pytest.approx(0.005)
+
+
+def test_a_link_that_is_later_than_its_own_delay_makes_a_run_suspect():
+    links = [{"from": "root.*", "to": "cell.*", "path": "request", "delay": "0.5 ms"}]
+    scenario = made_scenario(links=links)
+    tables = {**TABLES, "lateness": made_lateness(scenario, 0.0009)}
+
+    found = verdict(scenario=scenario, tables=tables)
+
+    assert found.word == "suspect"
+    assert "exceeds that link's own delay of 500 us" in found.reasons[0]
+
+
+def test_a_generator_that_slips_makes_a_run_invalid():
+    requests = {**TABLES["requests"], "sent_at_s": TABLES["requests"]["planned_at_s"] + 0.003}
+
+    found = verdict(tables={**TABLES, "requests": requests})
+
+    assert found.word == "invalid"
+    assert found.reasons[0].startswith("generator slip: p99 3 ms at root.")
+
+
+def test_slip_is_wall_time():
+    """3 ms of scenario time at a time scale of 0.1 are 0.3 ms of the wall's."""
+    scenario = made_scenario(time_scale=0.1)
+    requests = {**TABLES["requests"], "sent_at_s": TABLES["requests"]["planned_at_s"] + 0.003}
+
+    found = verdict(
+        scenario=scenario,
+        tables={**TABLES, "requests": requests},
+        outcome=made_outcome().__class__("live", "actual", 2.2, True),
+    )
+
+    assert found.word == "valid"
+
+
+@pytest.mark.parametrize(("share", "word"), [(0.004, "valid"), (0.007, "suspect"), (0.02, "invalid")])
+def test_arrivals_that_were_never_sent_are_a_shortfall(share: float, word: str):
+    requests = {key: column.copy() for key, column in TABLES["requests"].items()}
+    missing = np.arange(int(share * len(requests["request_id"])))
+    fail(requests, missing, "unfinished")
+    requests["sent_at_s"][missing] = np.nan
+
+    assert verdict(tables={**TABLES, "requests": requests}).word == word
+
+
+@pytest.mark.parametrize(("stall_s", "word"), [(0.1, "valid"), (0.2, "suspect"), (0.3, "invalid")])
+def test_a_stall_is_held_against_half_the_loop_delay(stall_s: float, word: str):
+    tables = {**TABLES, "processes": made_processes(stall_s)}
+
+    found = verdict(tables=tables)
+
+    assert found.word == word
+    if word == "invalid":
+        assert found.reasons[0].startswith(
+            "stall: 300 ms at root.west in the second up to 1.000 s, limit 285 ms"
+        )
+
+
+def test_an_unknown_loop_delay_leaves_the_floor():
+    assert stall_limit_s(float("nan")) == pytest.approx(0.1)
+
+
+def test_the_gravest_reason_comes_first():
+    tables = {**TABLES, "lateness": made_lateness(SCENARIO, 0.0021), "processes": made_processes(0.2)}
+    dead = Death("us/server-1", "signal 9", 3.0)
+
+    found = verdict(tables=tables, outcome=made_outcome(deaths=(dead,)))
+
+    assert found.word == "incomplete"
+    assert [reason.split()[0] for reason in found.reasons] == ["us/server-1", "release", "stall:"]

@@ -1,0 +1,170 @@
+import pytest
+
+from testbed.analysis.records import Tables
+from testbed.analysis.summary import summarize_arm, summarize_run
+from testbed.figures.age import mean_ages
+from testbed.figures.colours import CELL_COLOURS, VERDICT_COLOURS, arm_styles, cell_colours
+from testbed.figures.drawing import DrawnArm, draw_all
+from testbed.figures.in_flight import draw_in_flight
+from testbed.figures.page import MOST_COLUMNS, columns_for, faults_of
+from testbed.figures.shares import draw_shares
+from testbed.record.outcome import RunOutcome
+from testbed.scenario.schema import Scenario
+from tests.analysis.made_arms import made_lateness, made_outcome, made_scenario, made_tables, steady, swinging
+
+FAULT = {"at": "12 s", "for": "4 s", "cell": "eu", "set": {"speed": 0.4}}
+
+
+def drawn(arms: dict[str, tuple[Scenario, Tables]], outcome: RunOutcome | None = None) -> list[DrawnArm]:
+    ended = made_outcome() if outcome is None else outcome
+    summaries = {name: summarize_arm(scenario, tables, ended) for name, (scenario, tables) in arms.items()}
+    run = summarize_run("herding", summaries)
+    return [DrawnArm(name, *pair, run["arms"][name]) for name, pair in arms.items()]
+
+
+def herding(rate_per_s: float = 300.0) -> dict[str, tuple[Scenario, Tables]]:
+    greedy, flow = made_scenario("greedy", faults=[FAULT]), made_scenario("flow", faults=[FAULT])
+    return {
+        "greedy": (greedy, made_tables(greedy, swinging(0.8, 1.8), rate_per_s=rate_per_s)),
+        "flow": (flow, made_tables(flow, steady(0.44, 0.34, 0.22), updates=True, rate_per_s=rate_per_s)),
+    }
+
+
+@pytest.fixture(scope="module")
+def arms() -> list[DrawnArm]:
+    return drawn(herding())
+
+
+def words_on(figure) -> str:
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    texts = [text.get_text() for axes in figure.axes for text in axes.texts]
+    notes = [text.get_text() for text in figure.texts]
+    return " ".join([*titles, *texts, *notes]).replace("\n", " ")
+
+
+def test_a_live_run_has_every_figure(arms):
+    assert list(draw_all(arms)) == ["in_flight", "shares", "sojourn", "age", "lateness"]
+
+
+def test_a_virtual_run_has_no_lateness():
+    assert "lateness" not in draw_all(drawn(herding(), made_outcome(engine="virtual")))
+
+
+def test_every_figure_says_which_run_it_shows(arms):
+    """Scenario, seed, engine, requests and verdict stand on each figure."""
+    for figure in draw_all(arms).values():
+        words = words_on(figure)
+        assert "Scenario herding, seed 1, live engine" in words
+        assert f"{arms[0].summary['requests']['completed']:,} of" in words
+        assert "verdict: valid in each arm" in words
+        assert "Fault: eu speed 0.4 at 12 s for 4 s." in words
+
+
+def test_arms_share_their_axes(arms):
+    left, right = draw_in_flight(arms).axes
+
+    assert left.get_ylim() == right.get_ylim()
+    assert (left.get_title(loc="left"), right.get_title(loc="left")) == ("greedy", "flow")
+
+
+def test_a_cell_has_one_colour_in_every_panel(arms):
+    for figure in (draw_in_flight(arms), draw_shares(arms)):
+        for axes in figure.axes:
+            used = {line.get_color() for line in axes.lines}
+            assert set(CELL_COLOURS[:3]) <= used
+
+
+def test_no_text_is_cut_at_the_edge_and_none_covers_the_caption(arms):
+    for stem, figure in draw_all(arms).items():
+        width, height = figure.get_size_inches() * figure.dpi
+        legend = figure.legends[0].get_window_extent()
+        caption = figure.texts[1].get_window_extent()
+        assert legend.x1 <= width, stem
+        assert caption.x1 <= width, stem
+        assert caption.y0 >= 0, stem
+        assert caption.y1 <= legend.y0, stem
+        for axes in figure.axes:
+            inside = axes.get_tightbbox()
+            assert inside.y0 >= legend.y1 - 1, stem
+            assert inside.x0 >= -1, stem
+            assert inside.x1 <= width + 1, stem
+            assert inside.y1 <= height + 1, stem
+
+
+def test_an_invalid_arm_is_marked_across_its_data():
+    made = herding()
+    scenario, tables = made["greedy"]
+    made["greedy"] = (scenario, {**tables, "lateness": made_lateness(scenario, 0.1)})
+
+    figure = draw_in_flight(drawn(made))
+
+    assert "INVALID" in [text.get_text() for text in figure.axes[0].texts]
+    assert "INVALID" not in [text.get_text() for text in figure.axes[1].texts]
+
+
+def test_a_single_arm_and_many_arms_can_be_drawn(arms):
+    one = drawn({"flow": herding()["flow"]})
+    six = [arms[i % 2]._replace(name=f"arm {i}") for i in range(6)]
+
+    assert len(draw_all(one)) == 5
+    assert len(draw_in_flight(six).axes) == 6
+    assert len(draw_all(six)) == 5
+
+
+def test_a_run_without_requests_can_be_drawn():
+    scenario = made_scenario("greedy")
+
+    figures = draw_all(
+        drawn({"greedy": (scenario, made_tables(scenario, steady(1.0, 0.0, 0.0), rate_per_s=1e-9))})
+    )
+
+    assert len(figures) == 5
+
+
+def test_a_run_cut_short_in_its_warm_up_can_be_drawn():
+    outcome = RunOutcome("live", "actual", ended_at_s=3.0, drained=False, interrupted=True)
+
+    assert len(draw_all(drawn(herding(), outcome))) == 5
+
+
+def test_lines_stay_short_however_many_requests(arms):
+    for figure in draw_all(arms).values():
+        assert max(len(line.get_xdata()) for axes in figure.axes for line in axes.lines) <= 1000
+
+
+def test_ages_are_split_into_travel_and_waiting(arms):
+    for arm in arms:
+        ages = mean_ages(arm)
+        assert ages.transit_s == pytest.approx(0.5, abs=0.01)
+        assert ages.waiting_s == pytest.approx(0.05, abs=0.02)
+
+
+def test_panels_fill_their_rows():
+    assert [columns_for(count) for count in (1, 3, 4, 5, 6, 8, 9)] == [1, 3, 4, 3, 3, 4, 3]
+    assert MOST_COLUMNS == 4
+
+
+def test_an_arm_looks_the_same_in_every_run_and_unlike_its_fellows():
+    styles = arm_styles(
+        [("a", "flow"), ("b", "least_cost"), ("c", "flow"), ("d", "mine:Policy"), ("e", None)]
+    )
+
+    assert styles["a"] == arm_styles([("only", "flow")])["only"]
+    assert len(set(styles.values())) == 5
+
+
+def test_colours_of_cells_begin_anew_after_the_last():
+    assert cell_colours([f"cell {i}" for i in range(9)])["cell 8"] == CELL_COLOURS[0]
+    assert set(VERDICT_COLOURS) == {"valid", "suspect", "invalid", "incomplete"}
+
+
+def test_faults_are_told_in_words():
+    line = {
+        "at": "3 s",
+        "link": {"from": "cell.us", "to": "root.*", "path": "observation"},
+        "set": {"delay": "2 s", "loss": "5 %"},
+    }
+    scenario = made_scenario(faults=[line])
+    arm = DrawnArm("flow", scenario, {}, {})
+
+    assert faults_of(arm) == ["cell.us to root.* (observation) delay 2.0 s, loss 5 % at 3 s for good"]
