@@ -1,0 +1,210 @@
+"""The command line: turns errors into exit statuses.
+
+0 valid and every expectation met; 1 the run failed; 2 the scenario or the command line is wrong; 3 an expectation
+was not met; 4 invalid; 5 incomplete; 130 interrupted, data kept.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from testbed.console.comparison import print_comparison, runs_below
+from testbed.console.link_table import print_links
+from testbed.console.progress import ProgressDisplay
+from testbed.console.summary_table import print_repeats, print_summary
+from testbed.errors import RunError, ScenarioError, UsageError
+from testbed.experiment import Finished, Options, exit_status, new_folder, redraw, run_scenario
+from testbed.record.run_folder import RunFolder
+from testbed.scenario.json_schema import json_schema
+from testbed.scenario.load import ScenarioFile, load_scenario
+from testbed.scenario.quantity import parse_duration_s
+from testbed.scenario.schema import Scenario
+from testbed.scenario.topology import Topology
+from testbed.theory.check import describe
+
+WIDTH = 160  # of tables that go into a file or a pipe, where nobody knows the width
+console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
+errors = Console(stderr=True)
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Distributed load balancing under delayed feedback, emulated with real processes or in virtual time.",
+)
+
+
+class Engine(StrEnum):
+    """The engines that a run may use."""
+
+    live = "live"
+    virtual = "virtual"
+
+
+ScenarioPath = Annotated[Path, typer.Argument(help="A scenario file.", metavar="SCENARIO")]
+RunPath = Annotated[Path, typer.Argument(help="The folder of a run.", metavar="RUN")]
+ArmNames = Annotated[list[str] | None, typer.Option("--arm", help="Only this arm (may be given again).")]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="PATH=VALUE: override a key, such as policies.flow.step='0.2 /s^2'."),
+]
+Seed = Annotated[int | None, typer.Option(help="Another seed.", min=0)]
+DurationText = Annotated[
+    str | None,
+    typer.Option("--duration", help="Another duration; warm-up, faults and stages move in proportion."),
+]
+
+
+@app.command()
+def run(
+    scenario: ScenarioPath,
+    engine: Annotated[Engine, typer.Option(help="Real processes, or virtual time.")] = Engine.live,
+    arm: ArmNames = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the run; new or empty.")] = None,
+    seed: Seed = None,
+    overrides: Overrides = None,
+    duration: DurationText = None,
+    repeat: Annotated[int, typer.Option(help="Run this many seeds, one after the other.", min=1)] = 1,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="A suspect run fails like an invalid one.")
+    ] = False,
+    figures: Annotated[bool, typer.Option(help="Draw the figures.")] = True,
+) -> None:
+    """Run every arm of a scenario: progress, then a table, the verdict and figures."""
+    first = _load(scenario, overrides, seed, arm)
+    duration_s = _duration_s(duration)
+    base = new_folder(out, first.name)
+    finished: list[Finished] = []
+    for number in range(repeat):
+        each_seed = seed if number == 0 else _seed_of(first) + number
+        file = first if number == 0 else _load(scenario, overrides, each_seed, arm)
+        folder = base if repeat == 1 else RunFolder(base.path / f"seed-{_seed_of(file)}")
+        folder.path.mkdir(parents=True, exist_ok=True)
+        options = Options(engine.value, duration_s, _pairs(overrides, each_seed), figures)
+        finished.append(run_scenario(file, folder, options, _display))
+        print_summary(console, finished[-1].summary)
+        if finished[-1].interrupted:
+            break
+    if repeat > 1:
+        print_repeats(console, [each.summary for each in finished], first.expectations)
+    console.print(f"records and figures: {base.path}", highlight=False, soft_wrap=True)
+    raise typer.Exit(exit_status(finished, first.expectations, strict=strict))
+
+
+@app.command()
+def check(
+    scenario: ScenarioPath, arm: ArmNames = None, seed: Seed = None, overrides: Overrides = None
+) -> None:
+    """Print the resolved plan of a scenario, with warnings, or all that is wrong with it."""
+    for part in describe(_load(scenario, overrides, seed, arm)):
+        console.print(part)
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of a scenario file, for editors."""
+    print(json.dumps(json_schema(), indent=1))
+
+
+@app.command()
+def plot(runs: Annotated[list[Path], typer.Argument(help="Folders of runs.", metavar="RUN...")]) -> None:
+    """Draw the figures of runs again, from their records alone."""
+    for each in runs:
+        for folder in runs_below(each):
+            for path in redraw(folder):
+                console.print(str(path), highlight=False, soft_wrap=True)
+
+
+@app.command()
+def show(
+    folder: RunPath,
+    links: Annotated[
+        bool, typer.Option("--links", help="Also every link: counts, drawn delay, lateness.")
+    ] = False,
+) -> None:
+    """Print the summary of a run."""
+    for each in runs_below(folder):
+        print_summary(console, json.loads(each.summary.read_text()))
+        if links:
+            print_links(console, each)
+
+
+@app.command()
+def compare(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of runs, two or more.", metavar="RUN RUN...")],
+) -> None:
+    """List every key in which runs differ, and their figures side by side."""
+    if len(runs) < 2:
+        raise UsageError("compare takes two runs or more")
+    print_comparison(console, runs)
+
+
+def main() -> None:
+    """Run the command line; errors become one message and an exit status, never a traceback."""
+    try:
+        app(standalone_mode=True)
+    except ScenarioError as error:
+        errors.print(str(error), markup=False, highlight=False, soft_wrap=True)
+        sys.exit(2)
+    except UsageError as error:
+        errors.print(f"testbed: {error}", markup=False, highlight=False, soft_wrap=True)
+        sys.exit(2)
+    except RunError as error:
+        errors.print(f"testbed: {error}", markup=False, highlight=False, soft_wrap=True)
+        sys.exit(1)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads on; say nothing more
+        sys.exit(1)
+
+
+@contextmanager
+def _display(arm: str, scenario: Scenario, topology: Topology) -> Iterator[ProgressDisplay]:
+    with ProgressDisplay(console, arm, scenario, topology) as display:
+        yield display
+
+
+def _load(
+    scenario: Path, overrides: list[str] | None, seed: int | None, arms: list[str] | None
+) -> ScenarioFile:
+    return load_scenario(scenario, _pairs(overrides, seed), tuple(arms or ()))
+
+
+def _pairs(overrides: list[str] | None, seed: int | None) -> tuple[tuple[str, str], ...]:
+    pairs = []
+    for text in overrides or ():
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise UsageError(f"--set {text!r}: accepted: PATH=VALUE, such as reports.every='200 ms'")
+        pairs.append((key.strip(), value))
+    if seed is not None:
+        pairs.append(("seed", str(seed)))
+    return tuple(pairs)
+
+
+def _seed_of(file: ScenarioFile) -> int:
+    return next(iter(file.arms.values())).seed
+
+
+def _duration_s(text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        duration_s = parse_duration_s(text)
+    except ValueError as error:
+        raise UsageError(f"--duration: {error}; accepted: a time such as '10 s'") from error
+    if duration_s <= 0:
+        raise UsageError(f"--duration: {text!r} is out of range; accepted: a time above 0")
+    return duration_s
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,231 @@
+"""A run from the file to the figures: every arm in turn, records merged, summary, verdict, expectations."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from testbed import __version__
+from testbed.analysis.summary import summarize_arm, summarize_run
+from testbed.errors import RunError, UsageError
+from testbed.figures.drawing import DrawnArm, draw_all
+from testbed.record.log import log_header
+from testbed.record.manifest import manifest, save_manifest, scenario_hash
+from testbed.record.merge import merge_run
+from testbed.record.outcome import RunOutcome
+from testbed.record.read import read_tables
+from testbed.record.run_folder import ArmFolder, RunFolder
+from testbed.roles.build import World
+from testbed.runtime.launch import run_live
+from testbed.runtime.progress import Progress
+from testbed.runtime.virtual import VirtualEngine
+from testbed.scenario.expectation import Expectation
+from testbed.scenario.load import ScenarioFile, dump_scenario, load_scenario
+from testbed.scenario.schema import Scenario
+from testbed.scenario.shorten import with_duration
+from testbed.scenario.topology import Topology, build_topology
+from testbed.traffic.plan import build_plan
+
+ENGINES = ("live", "virtual")
+
+
+class Display(Protocol):
+    """Shows the progress of one arm."""
+
+    def show(self, progress: Progress) -> None:
+        """Draw the newest state."""
+
+
+DisplayFactory = Callable[[str, Scenario, Topology], AbstractContextManager[Display]]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line asks for, besides the scenario.
+
+    Attributes:
+        engine: 'live' or 'virtual'.
+        duration_s: another duration; warm-up, faults and stages move in proportion.
+        overrides: what `--set` and `--seed` changed, for the manifest.
+        figures: draw the figures at the end.
+    """
+
+    engine: str = "live"
+    duration_s: float | None = None
+    overrides: tuple[tuple[str, str], ...] = ()
+    figures: bool = True
+
+
+@dataclass
+class Finished:
+    """What came of a run: its folder, its summary, and whether the user stopped it."""
+
+    folder: RunFolder
+    summary: dict[str, Any]
+    interrupted: bool = False
+    skipped: list[str] = field(default_factory=list)
+
+
+def new_folder(out: Path | None, name: str) -> RunFolder:
+    """The folder for a new run: `out`, or `runs/NAME-DATE-TIME` with a number where that exists already.
+
+    Raises:
+        UsageError: `out` exists and is not empty; nothing is ever written over.
+    """
+    if out is not None:
+        if out.exists() and (not out.is_dir() or any(out.iterdir())):
+            raise UsageError(f"--out {out}: exists and is not empty; accepted: a new or empty folder")
+        out.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return RunFolder(out)
+    stem = f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
+    for number in range(1, 1000):
+        path = Path("runs") / (stem if number == 1 else f"{stem}-{number}")
+        try:
+            path.mkdir(parents=True, mode=0o700)
+        except FileExistsError:
+            continue
+        return RunFolder(path)
+    raise RunError(f"making a folder for the run: runs/{stem} and 999 more exist already")
+
+
+def run_scenario(
+    file: ScenarioFile, folder: RunFolder, options: Options, display: DisplayFactory
+) -> Finished:
+    """Run every arm of a scenario file into a folder, and summarise.
+
+    After an arm that the user interrupted, the others are left out; what was recorded is kept and summarised.
+
+    Raises:
+        RunError: the world failed (a trace is missing, the disk is full, no process would start).
+    """
+    scenarios = _timed(file, options)
+    _write_manifest(file, folder, options, scenarios)
+    summaries: dict[str, dict[str, Any]] = {}
+    interrupted = False
+    for arm, scenario in scenarios.items():
+        if interrupted:
+            break
+        outcome = run_arm(folder.arm(arm), scenario, options.engine, display)
+        summaries[arm] = summarize_arm(
+            scenario, read_tables(folder.arm(arm).tables), outcome, outcome.log_problems
+        )
+        interrupted = outcome.interrupted
+    summary = summarize_run(file.name, summaries, file.expectations)
+    folder.summary.write_text(json.dumps(summary, indent=1, allow_nan=False) + "\n")
+    finished = Finished(folder, summary, interrupted, [arm for arm in scenarios if arm not in summaries])
+    if options.figures:
+        save_figures(folder, scenarios, summary)
+    return finished
+
+
+def run_arm(folder: ArmFolder, scenario: Scenario, engine: str, display: DisplayFactory) -> RunOutcome:
+    """Run one arm, merge its records and write how it ended."""
+    folder.make()
+    text = dump_scenario(scenario)
+    folder.scenario.write_text(text)
+    topology = build_topology(scenario)
+    with display(folder.name, scenario, topology) as shown:
+        outcome = _run_engine(folder, scenario, text, engine, shown)
+    outcome.save(folder.outcome)  # before merging: should that fail, how the run ended is known
+    problems = merge_run(folder, scenario, topology, build_plan(scenario.scaled()))
+    outcome = replace(outcome, log_problems=problems)
+    outcome.save(folder.outcome)
+    return outcome
+
+
+def save_figures(folder: RunFolder, scenarios: dict[str, Scenario], summary: dict[str, Any]) -> list[Path]:
+    """Draw every figure of a run from its records; the paths of the files."""
+    drawn = [
+        DrawnArm(arm, scenarios[arm], read_tables(folder.arm(arm).tables), summary["arms"][arm])
+        for arm in summary["arms"]
+    ]
+    folder.figures.mkdir(exist_ok=True)
+    paths = []
+    for stem, figure in draw_all(drawn).items():
+        path = folder.figures / f"{stem}.png"
+        figure.savefig(path)
+        paths.append(path)
+    return paths
+
+
+def redraw(folder: RunFolder) -> list[Path]:
+    """Draw the figures of a finished run again, from what lies in its folder alone; the paths of the files.
+
+    Raises:
+        RunError: the folder is not a finished run.
+    """
+    try:
+        summary = json.loads(folder.summary.read_text())
+    except (OSError, ValueError) as error:
+        raise RunError(
+            f"{folder.path} is not a finished run: reading {folder.summary.name} failed: {error}"
+        ) from error
+    scenarios = {arm.name: load_scenario(arm.scenario).arms["main"] for arm in folder.arms()}
+    return save_figures(folder, scenarios, summary)
+
+
+def _run_engine(folder: ArmFolder, scenario: Scenario, text: str, engine: str, shown: Display) -> RunOutcome:
+    scaled = scenario.scaled()
+    topology = build_topology(scaled)
+    plan = build_plan(scaled)
+    if engine == "live":
+        return run_live(folder, scaled, topology, plan, on_progress=shown.show)
+    header = log_header(
+        scenario=scenario.name,
+        scenario_hash=scenario_hash(text),
+        seed=scenario.seed,
+        version=__version__,
+        engine="virtual",
+        node="",
+        started="virtual",  # the same in every run: logs of one seed are equal to the byte
+    )
+    return VirtualEngine(folder, World(scaled, topology, plan), header).run(shown.show)
+
+
+def _timed(file: ScenarioFile, options: Options) -> dict[str, Scenario]:
+    if options.duration_s is None:
+        return dict(file.arms)
+    return {arm: with_duration(scenario, options.duration_s) for arm, scenario in file.arms.items()}
+
+
+def _write_manifest(
+    file: ScenarioFile, folder: RunFolder, options: Options, scenarios: dict[str, Scenario]
+) -> None:
+    shutil.copyfile(file.path, folder.scenario)
+    words = manifest(
+        name=file.name,
+        scenario_text=folder.scenario.read_text(),
+        engine=options.engine,
+        seed=next(iter(scenarios.values())).seed,
+        arms=list(scenarios),
+        overrides=list(options.overrides),
+    )
+    save_manifest(folder.manifest, words)
+
+
+def exit_status(finished: Sequence[Finished], expectations: Sequence[Expectation], *, strict: bool) -> int:
+    """The exit status of a command that ran scenarios.
+
+    130 after Ctrl-C, 5 if something died unplanned, 4 if an arm is invalid (with `strict`, suspect too), 3 if an
+    expectation was not met, else 0; the first of these that holds.
+    """
+    verdicts = {arm["verdict"] for each in finished for arm in each.summary["arms"].values()}
+    if any(each.interrupted for each in finished):
+        return 130
+    if "incomplete" in verdicts:
+        return 5
+    if "invalid" in verdicts or (strict and "suspect" in verdicts):
+        return 4
+    return 0 if expectations_met(finished, expectations) else 3
+
+
+def expectations_met(finished: Sequence[Finished], expectations: Sequence[Expectation]) -> bool:
+    """Whether every expectation holds: in the one run, or in the mean and in 80 % of the seeds of several."""
+    summaries = [each.summary for each in finished]
+    return all(expectation.check_repeats(summaries).met for expectation in expectations)

@@ -1,0 +1,409 @@
+"""The loop of one process of the live engine: one role, or several that share its sockets.
+
+Each pass drains the sockets, handles everything that is due (releases of links and timers, merged in the order of
+their instants), sends one frame to each peer, and waits for the next due instant or frame. So batches grow with the
+load by themselves. Between passes that a scenario spaces (`live.pass_spacing`) the process sleeps, which saves the
+switches of context that cost the most.
+
+What `now_s` tells the roles is the scenario's `dating`: `actual`, the clock as each message or timer is handled; or
+`due`, the instant at which it was due, so that lateness does not add up. Lateness is measured the same in both: the
+instant of handling less that of release.
+
+Several roles in one process share its sockets. What one sends to another skips them but keeps its link: it waits
+in the delay line of the process from the end of the pass on.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from heapq import heappop
+
+from testbed.links.lateness import BIN_COUNT, bin_end_s, percentile_s
+from testbed.links.link import DelayLine
+from testbed.record.log import LogWriter
+from testbed.roles.build import World
+from testbed.roles.environment import Environment, Role
+from testbed.roles.messages import Message
+from testbed.runtime.live_environment import Agenda, LiveEnvironment
+from testbed.runtime.process_usage import ProcessUsage
+from testbed.runtime.receiving_end import FOLD, ReceivingEnd
+from testbed.runtime.sending_end import Outbox, SendingEnd
+from testbed.runtime.sockets import Peer, Sockets
+from testbed.runtime.timeline import node_changes
+from testbed.runtime.wire import Beat, Ledger, Section, pack_frame, unpack_frame
+
+BEAT_S = 0.5  # wall time between two beats to the launcher
+LAST_BEAT_S = 0.1  # once the run has had its duration, and ends when all are idle
+ROW_S = 1.0  # scenario time between two rows of what links and process did
+LEAST_ROW_S = (
+    0.2  # wall time; however much a time scale shrinks the run, rows are not to cost more than they tell
+)
+WAITED_S = 20e-6  # a look at the sockets that took longer than this has waited
+MOST_EMPTY_PASSES = 1000  # in a row, without waiting: then the loop turns for nothing, which is a bug
+STALE_TIMERS = 1024  # replaced timers that may lie about before they are swept
+
+RoleFactory = Callable[[str, World, Environment], Role]
+
+
+class Host:
+    """One process of a live run: its roles, their links, and the loop that serves them."""
+
+    def __init__(
+        self,
+        name: str,
+        world: World,
+        sockets: Sockets,
+        on_control: Callable[[], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Args:
+        name: of the process, for its log rows and errors.
+        world: of the run.
+        sockets: of the process; peers are connected later, by `connect`.
+        on_control: reads the control socket, when it is readable.
+        clock: the host's monotonic clock; for tests, another.
+        """
+        scenario = world.scenario
+        self.name = name
+        self.line = DelayLine()
+        self._world = world
+        self._sockets = sockets
+        self._on_control = on_control
+        self._clock = clock
+        self._is_actual = scenario.dating == "actual"
+        self._spacing_s = scenario.live.pass_spacing
+        self._duration_s = scenario.duration
+        self._row_s = max(LEAST_ROW_S, ROW_S * scenario.time_scale)
+        self._agenda = Agenda()
+        self._environments: dict[str, LiveEnvironment] = {}
+        self._receiving: dict[int, ReceivingEnd] = {}
+        self._sending: list[SendingEnd] = []
+        self._filled: list[Outbox] = []
+        self._usage = ProcessUsage()
+        self._bins = [0] * BIN_COUNT  # lateness of all links since the last beat
+        self._origin_s = math.inf
+        self._ended = False
+        self._next_beat_s = self._next_row_s = 0.0
+        self._send_beat: Callable[[Beat], None]
+        self._empty_passes = 0
+
+    # --- before the run -------------------------------------------------------------------------------------
+
+    def add(self, node: str, log: LogWriter) -> LiveEnvironment:
+        """Host a node; its role and its outgoing links are added later."""
+        world = self._world
+        environment = LiveEnvironment(node, world.scenario.seed, log, self._agenda)
+        self._environments[node] = environment
+        for link in world.topology.incoming(node):
+            self._receiving[link.number] = ReceivingEnd(link, environment)
+        return environment
+
+    def peers(self) -> tuple[set[str], set[str]]:
+        """The nodes of other processes that these send to, and those that send to these."""
+        hosted = self._environments
+        links = [
+            each for each in self._world.topology.links if (each.source in hosted) != (each.target in hosted)
+        ]
+        return {each.target for each in links if each.source in hosted}, {
+            each.source for each in links if each.target in hosted
+        }
+
+    def build(self, make_role: RoleFactory) -> None:
+        """Make the links, build the roles and plan the faults."""
+        world = self._world
+        outboxes: dict[Peer | None, Outbox] = {}  # one for all nodes in a process; None: this one
+        for node, environment in self._environments.items():
+            for link in world.topology.outgoing(node):
+                peer = self._sockets.peers.get(link.target)
+                if peer not in outboxes:
+                    outboxes[peer] = Outbox(self._way_to(peer), self._filled)
+                end = SendingEnd(link, world.scenario.seed, outboxes[peer])
+                self._sending.append(end)
+                environment.add_end(end)
+        for node, environment in self._environments.items():
+            environment.role = make_role(node, world, environment)
+        for receiving in self._receiving.values():
+            receiving.on_message = receiving.environment.role.on_message
+
+    def _way_to(self, peer: Peer | None) -> Callable[[list[Section]], None]:
+        if peer is None:
+            return self._deliver_here
+        sockets = self._sockets
+        return lambda sections: sockets.send(peer, pack_frame(sections))
+
+    def _deliver_here(self, sections: list[Section]) -> None:
+        self._hold((number, releases, messages) for number, _, releases, messages in sections)
+
+    # --- the run --------------------------------------------------------------------------------------------
+
+    def run(self, origin_s: float, send_beat: Callable[[Beat], None]) -> None:
+        """Start the roles at this instant of `time.monotonic` and serve them until `end` is called.
+
+        Raises:
+            RunError: a socket failed.
+            RuntimeError: the loop turns for nothing.
+        """
+        self._origin_s = origin_s
+        self._send_beat = send_beat
+        self._sockets.sleep_until(origin_s)
+        self._begin()
+        waited_s = 0.0
+        while not self._ended:
+            began_s = self._clock()
+            did_something = self._pass(began_s)
+            ended_s = self._clock()
+            usage = self._usage
+            usage.passes += 1
+            if ended_s - began_s > usage.stall_s:
+                usage.stall_s = ended_s - began_s
+            if did_something or waited_s > WAITED_S:
+                self._empty_passes = 0
+            else:
+                self._count_empty_pass()
+            waited_s = self._wait(began_s, ended_s)
+
+    def end(self) -> None:
+        """Leave the loop after this pass."""
+        self._ended = True
+
+    def now_s(self) -> float:
+        """Run time by the clock."""
+        return self._clock() - self._origin_s
+
+    def _begin(self) -> None:
+        """Time 0: what faults change from the start on holds for the first message."""
+        world = self._world
+        for node, environment in self._environments.items():
+            for change in node_changes(world.scenario, world.topology, node):
+                if change.at_s <= 0.0:
+                    environment.apply(change, self.now_s())
+                else:
+                    self._agenda.add_change(environment, change)
+        for environment in self._environments.values():
+            environment.role.start()
+        self._flush()
+        self._next_beat_s, self._next_row_s = BEAT_S, self._row_s
+
+    def _pass(self, began_s: float) -> bool:
+        """Read, handle what is due, send, do the chores; returns whether there was anything to do."""
+        sockets = self._sockets
+        did_something = False
+        if sockets.frames_readable:
+            did_something = True
+            for frame in sockets.receive():
+                self.take(frame)
+            began_s = self._clock()  # so that what came over links without delay is due in this pass
+        if self._handle_due(began_s - self._origin_s):
+            did_something = True
+        if self._filled:
+            self._flush()
+        if sockets.waiting:
+            sockets.retry()
+        if sockets.control_readable:
+            did_something = True
+            self._on_control()
+        now_s = self._clock() - self._origin_s
+        if now_s >= self._next_beat_s:
+            did_something = True
+            self._beat(now_s)
+        if now_s >= self._next_row_s:
+            did_something = True
+            self._write_rows(now_s)
+        return did_something
+
+    def take(self, frame: bytes) -> None:
+        """Hold what a peer has sent, each message until its release."""
+        self._hold(unpack_frame(frame))
+
+    def _hold(self, sections: Iterable[tuple[int, list[float], list[Message]]]) -> None:
+        put = self.line.put_section
+        read_at_s = self._clock() - self._origin_s
+        for number, releases, messages in sections:
+            end = self._receiving[number]
+            end.received += len(releases)
+            if min(releases) < read_at_s:
+                end.inversions += sum(release_at_s < read_at_s for release_at_s in releases)
+            put(number, releases, messages)
+
+    def _handle_due(self, until_s: float) -> bool:
+        """Handle releases and timers up to this instant of run time, in the order in which they were due.
+
+        At equal instants messages come first, as an arrival at a step boundary joins the step that begins there.
+        """
+        heap = self._agenda.heap
+        take_due = self.line.take_due
+        handled = False
+        while True:
+            timer_at_s = heap[0][0] if heap else math.inf
+            due = take_due(timer_at_s if timer_at_s < until_s else until_s)
+            if due:
+                self._hand_over(due)
+                handled = True
+            elif timer_at_s <= until_s:
+                self._fire_next()
+                handled = True
+            else:
+                return handled
+
+    def _hand_over(self, due: list[tuple[float, int, Message]]) -> None:
+        heap = self._agenda.heap
+        clock, origin_s, is_actual, receiving = self._clock, self._origin_s, self._is_actual, self._receiving
+        for release_at_s, number, message in due:
+            while heap and heap[0][0] < release_at_s:  # set while the messages before this one were handled
+                self._fire_next()
+            end = receiving[number]
+            environment = end.environment
+            now_s = clock() - origin_s
+            if is_actual:
+                environment.at_s = now_s
+            elif release_at_s > environment.at_s:
+                environment.at_s = release_at_s
+            lateness_s = end.lateness_s
+            lateness_s.append(now_s - release_at_s)
+            end.on_message(end.source, message)
+            if len(lateness_s) >= FOLD:
+                end.fold(self._bins)
+
+    def _fire_next(self) -> None:
+        at_s, number, environment, name = heappop(self._agenda.heap)
+        if environment.timers.get(name) != number:
+            return
+        del environment.timers[name]
+        now_s = self._clock() - self._origin_s
+        if now_s - at_s > self._usage.lag_s:
+            self._usage.lag_s = now_s - at_s
+        if self._is_actual:
+            environment.at_s = now_s
+        elif at_s > environment.at_s:
+            environment.at_s = at_s
+        if environment.changes and name in environment.changes:
+            environment.apply(environment.changes.pop(name), now_s)
+        else:
+            environment.role.on_timer(name)
+
+    def _flush(self) -> None:
+        """One frame to each peer for which there is something."""
+        for outbox in self._filled:
+            outbox.flush()
+        self._filled.clear()
+
+    def _wait(self, began_s: float, ended_s: float) -> float:
+        """Wait until something is due or can be read; returns how long it took, seconds.
+
+        With a spacing, no pass begins sooner after the last one. A due instant within it waits for the end of the
+        spacing; otherwise the sockets wake the process, which then sleeps what is left of the spacing. So a process
+        with little to do hears of everything at once, and a busy one handles more in each pass.
+        """
+        if self._ended:
+            return 0.0
+        sockets = self._sockets
+        due_s = min(self._agenda.next_at_s(), self.line.next_release_s(), self._next_beat_s, self._next_row_s)
+        due_s += self._origin_s
+        if not self._spacing_s:
+            sockets.wait(due_s)
+            return self._clock() - ended_s
+        spaced_s = began_s + self._spacing_s
+        if due_s > spaced_s:
+            sockets.wait(due_s)
+            sockets.sleep_until(spaced_s)
+        else:
+            sockets.sleep_until(spaced_s)
+            sockets.wait(0.0)
+        return self._clock() - ended_s
+
+    def _count_empty_pass(self) -> None:
+        self._empty_passes += 1
+        if self._empty_passes > MOST_EMPTY_PASSES:
+            raise RuntimeError(
+                f"{self.name}: {self._empty_passes} passes in a row delivered nothing, fired nothing and did not wait; "
+                f"next timer {self._agenda.next_at_s()} s, next release {self.line.next_release_s()} s, "
+                f"now {self.now_s()} s"
+            )
+
+    # --- chores ---------------------------------------------------------------------------------------------
+
+    def _beat(self, now_s: float) -> None:
+        """Tell the launcher how the process fares."""
+        for end in self._receiving.values():
+            end.fold(self._bins)
+        gauges = [environment.role.gauges() for environment in self._environments.values()]
+        received, finished, in_flight = (sum(each) for each in zip(*gauges, strict=True))
+        top = max((index for index, count in enumerate(self._bins) if count), default=None)
+        beat = Beat(
+            self.name, now_s, received, finished, in_flight, self._is_idle(), sum(end.totals()[0] for end in self._sending),
+            0.0 if top is None else percentile_s(self._bins, 0.99), 0.0 if top is None else bin_end_s(top),
+        )  # fmt: skip
+        self._bins = [0] * BIN_COUNT
+        self._next_beat_s = now_s + (BEAT_S if now_s < self._duration_s else LAST_BEAT_S)
+        self._send_beat(beat)
+
+    def _is_idle(self) -> bool:
+        """No role waits for anything, and no request or answer is held on its way to one."""
+        return all(environment.role.is_idle() for environment in self._environments.values()) and all(
+            self._receiving[number].link.path == "observation" for number in self.line.held()
+        )
+
+    def _write_rows(self, now_s: float, *, is_last: bool = False) -> None:
+        """A row for each end of each link that did something since its last row (for all, at the end), and one more."""
+        for end in self._sending:
+            if end.sent or is_last:
+                self._environments[end.link.source].record("sent", end.take_row(now_s))
+        for receiving in self._receiving.values():
+            receiving.fold(self._bins)
+            if receiving.delivered or receiving.inversions or is_last:
+                receiving.environment.record("delivered", receiving.take_row(now_s))
+        next(iter(self._environments.values())).record("processes", self._usage.take_row(self.name, now_s))
+        if len(self._agenda.heap) > STALE_TIMERS + 2 * sum(
+            len(each.timers) for each in self._environments.values()
+        ):
+            self._agenda.forget_stale()
+        self._next_row_s = max(self._next_row_s + self._row_s, now_s)
+
+    # --- after the run --------------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """Let the roles record what is open, and send what they still say."""
+        for environment in self._environments.values():
+            environment.at_s = max(self.now_s(), environment.at_s)
+            environment.role.stop()
+        self._flush()
+
+    def settle(self, expected: dict[int, int], until_s: float) -> None:
+        """Hold, unread by any role, what is still on its way, until as many came on each link as were sent.
+
+        Args:
+            expected: messages by number of the incoming link.
+            until_s: instant of `time.monotonic` after which the rest counts as lost on the way.
+        """
+        sockets = self._sockets
+        while self._clock() < until_s and not self._is_settled(expected):
+            sockets.wait(until_s)
+            if sockets.frames_readable:
+                for frame in sockets.receive():
+                    self.take(frame)
+            sockets.retry()
+
+    def _is_settled(self, expected: dict[int, int]) -> bool:
+        return all(self._receiving[number].received >= count for number, count in expected.items())
+
+    def sent_ledger(self) -> Ledger:
+        """What the roles sent, by link."""
+        return Ledger(self.name, {end.link.number: end.totals() for end in self._sending}, {})
+
+    def received_ledger(self) -> Ledger:
+        """What the roles were handed and what is still held, by link."""
+        held = self.line.held()
+        return Ledger(
+            self.name,
+            {},
+            {number: (end.totals(), held.get(number, 0)) for number, end in self._receiving.items()},
+        )
+
+    def close(self) -> None:
+        """Write the last rows and close the logs with their end marks."""
+        self._write_rows(self.now_s(), is_last=True)
+        self._usage.close()
+        for environment in self._environments.values():
+            environment.log.close()

@@ -1,0 +1,170 @@
+"""What a role sees of the live engine: its clock, its timers, its links, its log."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from heapq import heapify, heappop, heappush
+from typing import Any, TypeAlias
+
+from testbed.draw import stream
+from testbed.record.log import LogWriter
+from testbed.roles.environment import Role
+from testbed.roles.messages import PATH_OF, Message, Setting
+from testbed.runtime.sending_end import SendingEnd
+from testbed.runtime.timeline import Change
+
+Planned: TypeAlias = "tuple[float, int, LiveEnvironment, str]"
+
+
+class Agenda:
+    """What is planned in a process: the timers of its roles, and the changes that faults make.
+
+    Attributes:
+        heap: (instant of run time, number, environment, name). Numbers rise, so equal instants keep the order of
+            planning; those of changes are below 0, so changes go first.
+        numbers: the last one given.
+    """
+
+    __slots__ = ("_changes", "heap", "numbers")
+
+    def __init__(self) -> None:
+        """Begin empty."""
+        self.heap: list[Planned] = []
+        self.numbers = 0
+        self._changes = -(1 << 62)
+
+    def add_change(self, environment: LiveEnvironment, change: Change) -> None:
+        """Plan a change, behind those that were planned before it."""
+        self._changes = number = self._changes + 1
+        name = f"\0change {number}"  # no role names a timer so
+        environment.timers[name] = number
+        environment.changes[name] = change
+        heappush(self.heap, (change.at_s, number, environment, name))
+
+    def next_at_s(self) -> float:
+        """The earliest instant at which something is to happen; infinite when nothing is."""
+        heap = self.heap
+        while heap:
+            at_s, number, environment, name = heap[0]
+            if environment.timers.get(name) == number:
+                return at_s
+            heappop(heap)  # cancelled, or replaced by a timer of the same name
+        return math.inf
+
+    def forget_stale(self) -> None:
+        """Drop all that no longer holds, wherever it stands: replaced timers far ahead would pile up."""
+        self.heap[:] = [each for each in self.heap if each[2].timers.get(each[3]) == each[1]]
+        heapify(self.heap)
+
+
+class LiveEnvironment:
+    """The world around one role.
+
+    Attributes:
+        at_s: what `now_s` tells: set before each call of the role.
+        timers: the number in the agenda of each timer and change that still holds.
+        changes: those that faults make to this node, by their names in the agenda.
+        role: the role; set once it is built.
+    """
+
+    __slots__ = (
+        "_agenda",
+        "_ends",
+        "_paths",
+        "_rngs",
+        "_seed",
+        "at_s",
+        "changes",
+        "log",
+        "name",
+        "record",
+        "role",
+        "timers",
+    )
+
+    def __init__(self, name: str, seed: int, log: LogWriter, agenda: Agenda) -> None:
+        """Args:
+        name: the node.
+        seed: of the run.
+        log: of the node.
+        agenda: of the process.
+        """
+        self.name = name
+        self.log = log
+        self.record: Callable[[str, tuple[Any, ...]], None] = log.append
+        self.at_s = 0.0
+        self.timers: dict[str, int] = {}
+        self.changes: dict[str, Change] = {}
+        self.role: Role
+        self._agenda = agenda
+        self._seed = seed
+        self._rngs: dict[str, random.Random] = {}
+        self._paths: dict[str, dict[str, SendingEnd]] = {path: {} for path in PATH_OF.values()}
+        self._ends = {kind: self._paths[path] for kind, path in PATH_OF.items()}
+
+    def now_s(self) -> float:
+        """Seconds since the run began: of the clock or of what is due, as the scenario's `dating` says."""
+        return self.at_s
+
+    def rng(self, purpose: str) -> random.Random:
+        """This node's stream of that name."""
+        if purpose not in self._rngs:
+            self._rngs[purpose] = stream(self._seed, self.name, purpose)
+        return self._rngs[purpose]
+
+    def send(self, target: str, message: Message) -> None:
+        """Draw the message's release, or lose it; it leaves at the end of this pass of the loop.
+
+        Raises:
+            RuntimeError: no link carries this kind of message to that node.
+        """
+        kind = message.__class__
+        try:
+            end = self._ends[kind][target]
+        except KeyError:
+            raise RuntimeError(f"{self.name}: no link carries {message} to {target}") from None
+        sent_at_s = self.at_s
+        release_at_s = end.draw(message[0], message[1], sent_at_s)
+        end.sent += 1
+        if release_at_s is None:
+            end.lost += 1
+            return
+        end.drawn_s += release_at_s - sent_at_s
+        if end.kind is not kind:
+            end.open_section(kind)
+        end.releases.append(release_at_s)
+        end.messages.append(message)
+
+    def set_timer(self, name: str, at_s: float) -> None:
+        """Fire at this instant, or as soon as can be if it has passed; replaces a timer of that name."""
+        agenda = self._agenda
+        agenda.numbers = number = agenda.numbers + 1
+        self.timers[name] = number
+        heappush(agenda.heap, (at_s, number, self, name))
+
+    def cancel_timer(self, name: str) -> None:
+        """Forget the timer of that name."""
+        self.timers.pop(name, None)
+
+    def add_end(self, end: SendingEnd) -> None:
+        """A link on which this node sends."""
+        self._paths[end.link.path][end.link.target] = end
+
+    def ends(self) -> list[SendingEnd]:
+        """The links on which this node sends."""
+        return [end for ends in self._paths.values() for end in ends.values()]
+
+    def apply(self, change: Change, done_at_s: float) -> None:
+        """Make a change that a fault of the scenario makes to this node, and record it."""
+        for end in self.ends():
+            if end.link.number in change.links:
+                if change.healed:
+                    end.model.heal(change.fault)
+                else:
+                    end.model.apply(change.fault, change.words)
+                end.draw = end.model.draw
+        if change.speed is not None:
+            self.role.on_message("", Setting("speed", change.speed))
+        self.record("applied", (change.fault, self.name, change.healed, change.at_s, done_at_s))

@@ -1,0 +1,183 @@
+"""The life of one process of a live run, from its fork to its end.
+
+It says that it is ready and where it receives; learns where the others do; greets every peer that it sends to, and
+has heard from all that send to it; begins at the common instant; beats while it runs; and when it is told to stop,
+says what it sent, takes what is still on its way, says what it received, and closes its log with an end mark.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from testbed.errors import RunError
+from testbed.record.log import LogWriter
+from testbed.record.run_folder import ArmFolder, file_name
+from testbed.roles.build import World
+from testbed.runtime.control import ControlClient
+from testbed.runtime.live import Host, RoleFactory
+from testbed.runtime.sockets import Sockets, bind_address, open_context
+from testbed.runtime.wire import (
+    Beat,
+    Closed,
+    Control,
+    Directory,
+    Greeted,
+    Hello,
+    Ready,
+    Settle,
+    Start,
+    Stop,
+    pack_control,
+    unpack_control,
+)
+
+SETTLE_S = 2.0  # longest wait for messages that were sent before all had stopped
+LOOK_S = 0.2  # between two looks whether the parent still lives, while waiting for the launcher
+
+Word = TypeVar("Word", bound=Control)
+
+
+@dataclass(frozen=True)
+class Orders:
+    """What all processes of a run are told before they are forked.
+
+    Attributes:
+        folder: of the arm.
+        sockets: folder of the sockets, where the transport is ipc.
+        control: endpoint of the launcher.
+        header: what every log says of the run.
+    """
+
+    folder: ArmFolder
+    sockets: Path
+    control: str
+    header: dict[str, Any]
+
+
+class NodeProcess:
+    """One process, one node."""
+
+    def __init__(self, node: str, orders: Orders, world: World) -> None:
+        """Open the log and the sockets; the fork is behind us.
+
+        Raises:
+            RunError: a file or a socket cannot be opened.
+        """
+        self._node = node
+        self._parent = os.getppid()
+        self._words: list[Control] = []
+        self._log = LogWriter(orders.folder.log(node), {**orders.header, "engine": "live", "node": node})
+        self._context = open_context(len(world.topology.nodes))
+        self._control = ControlClient(self._context, node, orders.control)
+        address = bind_address(world.scenario.live.transport, orders.sockets, file_name(node))
+        self._sockets = Sockets(self._context, node, address, self._control.socket)
+        self._heard: set[str] = set()  # peers that have greeted us
+        self._is_greeted = False
+        self._would_blocks = 0  # of greetings, which wait until they are connected
+        self._host = Host(node, world, self._sockets, self._on_control)
+        self._host.add(node, self._log)
+
+    def live(self, make_role: RoleFactory) -> None:
+        """Live until the run ends.
+
+        Raises:
+            RunError: the launcher is gone, or a file or a socket failed.
+            Exception: whatever a role raised.
+        """
+        self._control.send(Ready(self._node, self._sockets.endpoint, os.getpid()))
+        self._greet(self._await(Directory))
+        self._host.build(make_role)
+        self._control.send(Greeted(self._node))
+        start = self._await(Start)
+        _tame_collector()
+        self._host.run(start.at_monotonic_s, self._beat)
+        self._end()
+
+    def _greet(self, directory: Directory) -> None:
+        """Greet every peer, and hear from all that greet us: then each path is known to carry messages."""
+        targets, sources = self._host.peers()
+        for target in sorted(targets):
+            peer = self._sockets.connect(target, directory.endpoints[target])
+            self._sockets.send(peer, pack_control(Hello(self._node)))
+        while not sources <= self._heard or self._sockets.waiting:
+            self._wait()
+            self._sockets.retry()
+        self._is_greeted = True
+        self._would_blocks = self._sockets.would_blocks
+
+    def _end(self) -> None:
+        host, control = self._host, self._control
+        host.stop()
+        control.send(host.sent_ledger())
+        host.settle(self._await(Settle).expected, time.monotonic() + SETTLE_S)
+        control.send(host.received_ledger())
+        would_blocks = self._sockets.would_blocks - self._would_blocks
+        if would_blocks:
+            print(f"{self._node}: {would_blocks} frames had to wait for a full socket", file=sys.stderr)
+        host.close()
+        control.send(Closed(self._node))
+        self._sockets.close()
+        control.close()
+        self._context.term()
+
+    def _beat(self, beat: Beat) -> None:
+        self._check_parent()
+        self._control.offer(beat)
+
+    def _on_control(self) -> None:
+        """While the loop runs."""
+        self._words += self._control.receive()
+        if any(isinstance(word, Stop) for word in self._words):
+            self._words = [word for word in self._words if not isinstance(word, Stop)]
+            self._host.end()
+
+    def _await(self, kind: type[Word]) -> Word:
+        """The next word of this kind from the launcher; others wait for their turn."""
+        while True:
+            self._words += self._control.receive()
+            for word in self._words:
+                if isinstance(word, kind):
+                    self._words.remove(word)
+                    return word
+            self._wait()
+
+    def _wait(self) -> None:
+        """For the launcher or a peer; what peers send is taken in, or it would wake us at once again."""
+        self._check_parent()
+        self._sockets.wait(time.monotonic() + LOOK_S)
+        if self._sockets.frames_readable:
+            for frame in self._sockets.receive():
+                self._take(frame)
+
+    def _take(self, frame: bytes) -> None:
+        """Until all have greeted, peers send nothing but their greetings."""
+        if self._is_greeted:
+            self._host.take(frame)
+            return
+        greeting = unpack_control(frame)
+        if not isinstance(greeting, Hello):
+            raise RunError(f"{self._node}: {greeting} came before its sender's greeting")
+        self._heard.add(greeting.node)
+
+    def _check_parent(self) -> None:
+        """End with the parent. The kernel kills us when it dies; this is for the case that it could not."""
+        if os.getppid() != self._parent:
+            raise RunError(f"{self._node}: its parent process is gone")
+
+
+def _tame_collector() -> None:
+    """No collections of cyclic garbage during a run.
+
+    What was made before the run is frozen, and stays. During it roles make tuples and lists that reference counts
+    free; a full collection would walk every open request and stall the loop for many milliseconds. Memory is in the
+    records, second by second, so a policy that makes cycles shows there.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.disable()

@@ -1,0 +1,46 @@
+"""How processes of a live run know each other on the host: death with the parent, and who is who.
+
+Linux only. A pid alone may be given to another process later; with its start time it names one process.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+from pathlib import Path
+
+from testbed.errors import RunError
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_NAME = 15
+_START_TIME = 19  # of the fields behind the name in /proc/PID/stat; the 22nd of all
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def die_with_parent(parent: int) -> None:
+    """Have the kernel kill this process when its parent dies.
+
+    Raises:
+        RunError: the parent, which had this pid, has died already, so that the kernel would have no occasion.
+    """
+    if _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
+        raise RunError(f"prctl(PR_SET_PDEATHSIG): {os.strerror(ctypes.get_errno())}")
+    if os.getppid() != parent:
+        raise RunError(f"the parent process {parent} is gone")
+
+
+def set_process_name(name: str) -> None:
+    """What `ps` and `top` call this process; the kernel keeps the first 15 bytes."""
+    _libc.prctl(_PR_SET_NAME, ctypes.c_char_p(name.encode()), 0, 0, 0)
+
+
+def start_ticks(pid: int) -> int | None:
+    """When a process started, in clock ticks since the host did; None when there is no such process, or a zombie."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    state, *fields = text.rpartition(")")[2].split()
+    return None if state == "Z" else int(fields[_START_TIME - 1])

@@ -1,0 +1,101 @@
+"""The sender's end of a link in the live engine: what a pass sends, gathered for one frame per peer.
+
+Counts are kept since the last row of the log, and since the run began for the ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from testbed.links.link import LinkModel
+from testbed.roles.messages import Message
+from testbed.runtime.wire import Section
+from testbed.scenario.topology import Link
+
+
+class Outbox:
+    """What this pass sends to one peer; emptied at the end of the pass.
+
+    Args:
+        deliver: takes the sections to the peer.
+        filled: the outboxes that have something in this pass; an outbox adds itself.
+    """
+
+    __slots__ = ("_deliver", "_ends", "_filled", "_sections")
+
+    def __init__(self, deliver: Callable[[list[Section]], None], filled: list[Outbox]) -> None:
+        self._deliver = deliver
+        self._filled = filled
+        self._sections: list[Section] = []
+        self._ends: list[SendingEnd] = []
+
+    def add(self, end: SendingEnd, section: Section) -> None:
+        """Take a section that its end goes on filling in this pass."""
+        if not self._sections:
+            self._filled.append(self)
+        self._sections.append(section)
+        self._ends.append(end)
+
+    def flush(self) -> None:
+        """The pass is over: deliver all sections together."""
+        sections, self._sections = self._sections, []
+        for end in self._ends:
+            end.kind = None
+        self._ends.clear()
+        self._deliver(sections)
+
+
+class SendingEnd:
+    """The sender's half of a link.
+
+    Attributes:
+        draw: release instant of a message, or None: it is lost.
+        kind: of the messages in the section that grows in this pass; None when there is no section yet.
+        releases: of the messages in that section.
+        messages: in that section.
+        sent: messages since the last row.
+        lost: of these, dropped by the model.
+        drawn_s: sum of the delays of the others.
+    """
+
+    __slots__ = (
+        "_all_lost", "_all_sent", "_outbox", "draw", "drawn_s", "kind", "link", "lost", "messages", "model",
+        "releases", "sent",
+    )  # fmt: skip
+
+    def __init__(self, link: Link, seed: int, outbox: Outbox) -> None:
+        """Args:
+        link: of the topology.
+        seed: of the run.
+        outbox: to the process at the other end.
+        """
+        self.link = link
+        self.model = LinkModel(seed, link)
+        # its keys are whole numbers, which the union of all messages does not tell the type checker
+        self.draw: Callable[[Any, Any, float], float | None] = self.model.draw
+        self._outbox = outbox
+        self.kind: type | None = None
+        self.releases: list[float] = []
+        self.messages: list[Message] = []
+        self.sent = self.lost = self._all_sent = self._all_lost = 0
+        self.drawn_s = 0.0
+
+    def open_section(self, kind: type) -> None:
+        """Begin a section for messages of this kind, behind those of this pass that go the same way."""
+        self.kind = kind
+        self.releases, self.messages = [], []
+        self._outbox.add(self, (self.link.number, kind, self.releases, self.messages))
+
+    def take_row(self, at_s: float) -> tuple[Any, ...]:
+        """The row of table `sent` up to this instant; what it counts is not counted again."""
+        row = (self.link.number, at_s, self.sent, self.lost, self.drawn_s)
+        self._all_sent += self.sent
+        self._all_lost += self.lost
+        self.sent = self.lost = 0
+        self.drawn_s = 0.0
+        return row
+
+    def totals(self) -> tuple[int, int]:
+        """Messages sent and, of these, lost by the model since the run began."""
+        return self._all_sent + self.sent, self._all_lost + self.lost

@@ -1,0 +1,252 @@
+"""The sockets of one process: one PULL that all its peers send to, one PUSH to each of them.
+
+ZeroMQ loses quietly where it is left to its defaults, so every option is said aloud:
+
+- High-water marks are large, and a send that would exceed them is kept here, counted and retried: never dropped.
+- `IMMEDIATE` queues nothing for a peer that is not connected; without it a PUSH swallows messages to nobody.
+- Linger is finite: the default hangs the exit for ever when a peer has died. By the time the sockets close, the
+  ledgers have been exchanged and nothing is left to send.
+- `MAXMSGSIZE` refuses a frame that no peer of ours would send.
+
+The poller rounds to whole milliseconds, so waiting goes by a timer descriptor beside the sockets.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import zmq
+from zmq import zmq_poll
+
+from testbed.errors import RunError
+from testbed.runtime.timer_descriptor import TimerDescriptor
+
+QUEUED_FRAMES = 100_000  # high-water mark of each end; ten seconds of a frame a pass at the shortest spacing
+LINGER_MS = 2_000  # longest time that closing waits for frames under way
+MAX_FRAME_BYTES = 64 << 20  # a stalled peer's backlog travels as frames of one pass each, far below this
+RETRY_S = 0.001  # between two attempts at frames that would have blocked
+PATH_BYTES = 107  # longest path of a Unix socket on Linux, without its final zero
+
+_READ = zmq.POLLIN
+
+
+def open_context(peers: int) -> zmq.Context[zmq.Socket[bytes]]:
+    """A context with room for the sockets to that many peers; never before a fork, which it would not survive."""
+    context = zmq.Context(io_threads=1)
+    context.set(zmq.MAX_SOCKETS, peers + 8)  # one PULL, one DEALER, and some spare
+    return context
+
+
+def set_options(socket: zmq.Socket[bytes]) -> None:
+    """The options that all sockets of the testbed share; to be set before they bind or connect."""
+    socket.set(zmq.SNDHWM, QUEUED_FRAMES)
+    socket.set(zmq.RCVHWM, QUEUED_FRAMES)
+    socket.set(zmq.LINGER, LINGER_MS)
+    socket.set(zmq.MAXMSGSIZE, MAX_FRAME_BYTES)
+
+
+def bind_address(transport: str, folder: Path, name: str) -> str:
+    """Where to bind: a socket in the folder, or a port that the system picks on the local address.
+
+    Raises:
+        RunError: the path is too long for a socket.
+    """
+    if transport == "tcp":
+        return "tcp://127.0.0.1:*"
+    path = str(folder / f"{name}.ipc")
+    if len(path.encode()) > PATH_BYTES:
+        raise RunError(f"{path}: too long for the path of a socket, which may have {PATH_BYTES} bytes")
+    return f"ipc://{path}"
+
+
+class Peer:
+    """The sending end to one other process.
+
+    Attributes:
+        would_blocks: frames that could not be sent at once, and were kept.
+    """
+
+    __slots__ = ("_backlog", "_send", "_socket", "_who", "name", "would_blocks")
+
+    def __init__(self, socket: zmq.Socket[bytes], owner: str, name: str) -> None:
+        """Args:
+        socket: a connected PUSH.
+        owner: name of this process, for errors.
+        name: of the peer.
+        """
+        self.name = name
+        self.would_blocks = 0
+        self._socket = socket
+        self._send = socket.send
+        self._who = f"{owner}: sending to {name}"
+        self._backlog: deque[bytes] = deque()
+
+    def send(self, frame: bytes) -> bool:
+        """Send, or keep the frame until `retry`; returns whether it went. Frames keep their order.
+
+        Raises:
+            RunError: the socket failed.
+        """
+        if not self._backlog and self._try(frame):
+            return True
+        self._backlog.append(frame)
+        self.would_blocks += 1
+        return False
+
+    def retry(self) -> bool:
+        """Send what was kept, as far as that goes; returns whether nothing is left."""
+        backlog = self._backlog
+        while backlog and self._try(backlog[0]):
+            backlog.popleft()
+        return not backlog
+
+    def close(self) -> None:
+        """Close the socket; frames on their way get the linger."""
+        self._socket.close()
+
+    def _try(self, frame: bytes) -> bool:
+        try:
+            self._send(frame, zmq.DONTWAIT)
+        except zmq.Again:
+            return False
+        except zmq.ZMQError as error:
+            raise RunError(f"{self._who}: {error}") from error
+        return True
+
+
+class Sockets:
+    """All sockets of one process, and how it waits for them.
+
+    Attributes:
+        endpoint: where this process receives.
+        peers: the sending ends, by the nodes that they lead to.
+        waiting: the sending ends that have frames to retry.
+        frames_readable: the last wait found frames of peers.
+        control_readable: the last wait found words of the launcher.
+    """
+
+    def __init__(
+        self, context: zmq.Context[zmq.Socket[bytes]], owner: str, address: str, control: zmq.Socket[bytes]
+    ) -> None:
+        """Bind the receiving end.
+
+        Args:
+            context: of this process.
+            owner: its name, for errors.
+            address: where to bind.
+            control: the socket to the launcher, waited for beside the rest.
+
+        Raises:
+            RunError: it cannot bind there.
+        """
+        self._context = context
+        self._owner = owner
+        self._pull = context.socket(zmq.PULL)
+        set_options(self._pull)
+        try:
+            self._pull.bind(address)
+        except zmq.ZMQError as error:
+            raise RunError(f"{owner}: binding {address}: {error}") from error
+        self._control = control
+        self._timer = TimerDescriptor()
+        self._option: Callable[[int], Any] = self._pull.get  # its type depends on the option
+        self.endpoint = self._pull.get_string(zmq.LAST_ENDPOINT).rstrip("\0")
+        self._watched: list[tuple[Any, int]] = [
+            (self._pull, _READ),
+            (control, _READ),
+            (self._timer.fd, _READ),
+        ]
+        self.waiting: list[Peer] = []
+        self._connected: dict[str, Peer] = {}
+        self.peers: dict[str, Peer] = {}
+        self.frames_readable = False
+        self.control_readable = False
+
+    def connect(self, name: str, endpoint: str) -> Peer:
+        """The sending end to the process in which this node lives; nodes of one process share it.
+
+        Raises:
+            RunError: the endpoint is none.
+        """
+        if endpoint in self._connected:
+            peer = self.peers[name] = self._connected[endpoint]
+            return peer
+        socket = self._context.socket(zmq.PUSH)
+        set_options(socket)
+        socket.set(zmq.IMMEDIATE, 1)
+        try:
+            socket.connect(endpoint)
+        except zmq.ZMQError as error:
+            raise RunError(f"{self._owner}: connecting to {name} at {endpoint}: {error}") from error
+        peer = self.peers[name] = self._connected[endpoint] = Peer(socket, self._owner, name)
+        return peer
+
+    def send(self, peer: Peer, frame: bytes) -> None:
+        """Send without blocking; what would block is retried by `retry` until it is gone."""
+        if not peer.send(frame) and peer not in self.waiting:
+            self.waiting.append(peer)
+
+    def retry(self) -> None:
+        """Try again what would have blocked."""
+        if self.waiting:
+            self.waiting = [peer for peer in self.waiting if not peer.retry()]
+
+    def receive(self) -> list[bytes]:
+        """The frames that have come. Only to be called when readable: an empty look costs 4 us."""
+        self.frames_readable = False
+        receive = self._pull.recv
+        frames: list[bytes] = []
+        try:
+            frames.append(receive(zmq.DONTWAIT))
+            if not self._option(zmq.EVENTS) & _READ:  # half the price of an empty look, and mostly enough
+                return frames
+            while True:
+                frames.append(receive(zmq.DONTWAIT))
+        except zmq.Again:  # also at once: a poll may say readable before a frame is whole
+            return frames
+
+    def wait(self, until_s: float) -> None:
+        """Wait until this instant of `time.monotonic`, or until something can be read.
+
+        A past instant only looks. What is readable then stands in `frames_readable` and `control_readable`.
+        """
+        if self.waiting:
+            until_s = min(until_s, time.monotonic() + RETRY_S)
+        if until_s <= time.monotonic():
+            self._look(0)
+            return
+        if self._timer.armed_at_s != until_s:
+            self._timer.arm(until_s)
+        self._look(-1)
+
+    def sleep_until(self, at_s: float) -> None:
+        """Sleep until this instant of `time.monotonic`, deaf to the sockets."""
+        if at_s > time.monotonic():
+            self._timer.sleep_until(at_s)
+
+    @property
+    def would_blocks(self) -> int:
+        """Frames that could not be sent at once."""
+        return sum(peer.would_blocks for peer in self._connected.values())
+
+    def close(self) -> None:
+        """Close all but the control socket, which is not ours."""
+        for peer in self._connected.values():
+            peer.close()
+        self._pull.close()
+        self._timer.close()
+
+    def _look(self, timeout_ms: int) -> None:
+        self.frames_readable = self.control_readable = False
+        for source, _ in zmq_poll(self._watched, timeout_ms):
+            if source is self._pull:
+                self.frames_readable = True
+            elif source is self._control:
+                self.control_readable = True
+            else:
+                self._timer.armed_at_s = math.inf  # it has fired: even the same instant needs arming anew

@@ -1,0 +1,273 @@
+"""The virtual engine: all nodes in one process under virtual time, deterministic to the byte.
+
+One heap holds everything that is to happen: (instant, order of scheduling, node, ...). Equal instants keep the order
+of scheduling. The roles, the link models and the records are those of the live engine.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Any
+
+from testbed.draw import stream
+from testbed.links.link import LinkModel
+from testbed.record.log import LogWriter
+from testbed.record.outcome import LedgerLine, RunOutcome
+from testbed.record.run_folder import ArmFolder
+from testbed.roles.build import World, build_role
+from testbed.roles.environment import Environment, Role
+from testbed.roles.messages import PATH_OF, Message, Setting
+from testbed.runtime.progress import NodeProgress, Progress
+from testbed.runtime.timeline import Change, node_changes
+from testbed.scenario.topology import Link
+
+SECOND_S = 1.0  # scenario time between two rows of the links' counts
+IDLE_CHECK_S = 0.05  # scenario time between two looks whether all is done
+PROGRESS_EVENTS = 20_000  # events between two calls of the progress display
+
+RoleFactory = Callable[[str, World, Environment], Role]
+
+
+class Channel:
+    """A link in the virtual engine: its model, and what passed over it."""
+
+    __slots__ = (
+        "delivered",
+        "draw",
+        "drawn_s",
+        "environment",
+        "link",
+        "lost",
+        "model",
+        "new",
+        "sent",
+        "source",
+        "target",
+    )
+
+    def __init__(self, link: Link, seed: int) -> None:
+        """An unused channel; the engine sets its ends."""
+        self.link = link
+        self.model = LinkModel(seed, link)
+        self.draw = self.model.draw
+        self.source: VirtualEnvironment
+        self.target: VirtualEnvironment
+        self.sent = self.lost = self.delivered = 0
+        self.drawn_s = 0.0
+        self.new = [0, 0, 0.0, 0]  # sent, lost, drawn seconds, delivered since the last row
+
+
+class VirtualEnvironment:
+    """What a role sees of the virtual engine."""
+
+    def __init__(self, engine: VirtualEngine, name: str, log: LogWriter, seed: int) -> None:
+        """Args:
+        engine: where time passes.
+        name: the node.
+        log: its log.
+        seed: of the run.
+        """
+        self._engine = engine
+        self._heap = engine.heap
+        self.name = name
+        self.log = log
+        self.record: Callable[[str, tuple[Any, ...]], None] = log.append
+        self._seed = seed
+        self._rngs: dict[str, random.Random] = {}
+        self.channels: dict[str, dict[str, Channel]] = {path: {} for path in PATH_OF.values()}
+        self._channel_of = {kind: self.channels[path] for kind, path in PATH_OF.items()}
+        self.timers: dict[str, int] = {}
+        self.role: Role
+
+    def now_s(self) -> float:
+        """Virtual seconds since the run began."""
+        return self._engine.now_s
+
+    def rng(self, purpose: str) -> random.Random:
+        """This node's stream of that name."""
+        if purpose not in self._rngs:
+            self._rngs[purpose] = stream(self._seed, self.name, purpose)
+        return self._rngs[purpose]
+
+    def send(self, target: str, message: Message) -> None:
+        """Draw the message's release, or lose it."""
+        channel = self._channel_of[message.__class__][target]
+        engine = self._engine
+        now_s = engine.now_s
+        release_at_s = channel.draw(message[0], message[1], now_s)
+        new = channel.new
+        new[0] += 1
+        if release_at_s is None:
+            new[1] += 1
+            return
+        new[2] += release_at_s - now_s
+        engine.order = order = engine.order + 1
+        heappush(self._heap, (release_at_s, order, channel, message))
+
+    def set_timer(self, name: str, at_s: float) -> None:
+        """Fire at this instant, or now if it has passed; replaces a timer of that name."""
+        engine = self._engine
+        engine.order = order = engine.order + 1
+        self.timers[name] = order
+        heappush(self._heap, (at_s if at_s > engine.now_s else engine.now_s, order, self, name))
+
+    def cancel_timer(self, name: str) -> None:
+        """Forget the timer of that name."""
+        self.timers.pop(name, None)
+
+
+class VirtualEngine:
+    """One run of one arm under virtual time."""
+
+    def __init__(
+        self, folder: ArmFolder, world: World, header: dict[str, Any], make_role: RoleFactory = build_role
+    ) -> None:
+        """Args:
+        folder: where the logs go.
+        world: the scenario in run time, its topology and plan.
+        header: what every log says of the run.
+        make_role: the factory of roles.
+        """
+        self.now_s = 0.0
+        self.order = 0
+        self.heap: list[tuple[Any, ...]] = []
+        self._world = world
+        scenario = world.scenario
+        self._scale = scenario.time_scale
+        self._environments = {
+            name: VirtualEnvironment(
+                self, name, LogWriter(folder.log(name), {**header, "node": name}), scenario.seed
+            )
+            for name in world.topology.nodes
+        }
+        self._channels = [Channel(link, scenario.seed) for link in world.topology.links]
+        for channel in self._channels:
+            channel.source = self._environments[channel.link.source]
+            channel.target = self._environments[channel.link.target]
+            channel.source.channels[channel.link.path][channel.link.target] = channel
+        self._changes = [
+            (change, name)
+            for name in self._environments
+            for change in node_changes(scenario, world.topology, name)
+        ]
+        for environment in self._environments.values():
+            environment.role = make_role(environment.name, world, environment)
+
+    def run(self, on_progress: Callable[[Progress], None] | None = None) -> RunOutcome:
+        """Run until all is done after the scenario's duration, or its drain has passed.
+
+        Ctrl-C ends the run early; what was recorded is kept.
+        """
+        scenario = self._world.scenario
+        interrupted = False
+        self._begin()
+        try:
+            self._pass_until(scenario.duration, on_progress)
+            end_s = scenario.duration + scenario.drain
+            while not self._is_idle() and self.now_s < end_s:
+                self._pass_until(min(self.now_s + IDLE_CHECK_S * self._scale, end_s), on_progress)
+        except KeyboardInterrupt:
+            interrupted = True
+        return self._end(interrupted)
+
+    def _begin(self) -> None:
+        for change, name in self._changes:
+            if change.at_s <= 0:
+                self._apply(change, self._environments[name])
+            else:
+                self.order += 1
+                heappush(self.heap, (change.at_s, self.order, change, name))
+        self._await_second()
+        for environment in self._environments.values():
+            environment.role.start()
+
+    def _pass_until(self, until_s: float, on_progress: Callable[[Progress], None] | None) -> None:
+        """Let everything up to and including this instant happen."""
+        heap = self.heap
+        events = 0
+        while heap and heap[0][0] <= until_s:
+            at_s, order, what, detail = heappop(heap)
+            assert at_s >= self.now_s, f"time ran backwards: {at_s} s after {self.now_s} s"
+            self.now_s = at_s
+            if what.__class__ is Channel:
+                what.new[3] += 1
+                what.target.role.on_message(what.source.name, detail)
+            elif what.__class__ is VirtualEnvironment:
+                if what.timers.get(detail) == order:
+                    del what.timers[detail]
+                    what.role.on_timer(detail)
+            elif what.__class__ is Change:
+                self._apply(what, self._environments[detail])
+            else:
+                self._write_counts()
+                self._await_second()
+            events += 1
+            if events % PROGRESS_EVENTS == 0 and on_progress is not None:
+                on_progress(self._progress())
+        self.now_s = max(self.now_s, until_s)
+
+    def _is_idle(self) -> bool:
+        return all(environment.role.is_idle() for environment in self._environments.values())
+
+    def _await_second(self) -> None:
+        self.order += 1
+        heappush(self.heap, (self.now_s + SECOND_S * self._scale, self.order, None, None))
+
+    def _apply(self, change: Change, environment: VirtualEnvironment) -> None:
+        for number in change.links:
+            model = self._channels[number].model
+            if change.healed:
+                model.heal(change.fault)
+            else:
+                model.apply(change.fault, change.words)
+            self._channels[number].draw = model.draw
+        if change.speed is not None:
+            environment.role.on_message("", Setting("speed", change.speed))
+        environment.record(
+            "applied", (change.fault, environment.name, change.healed, change.at_s, self.now_s)
+        )
+
+    def _write_counts(self) -> None:
+        """A row for each end of each link that carried something since the last row."""
+        now_s = self.now_s
+        for channel in self._channels:
+            sent, lost, drawn_s, delivered = channel.new
+            if sent:
+                channel.source.record("sent", (channel.link.number, now_s, sent, lost, drawn_s))
+            if delivered:
+                channel.target.record("delivered", (channel.link.number, now_s, delivered, 0, 0.0, 0.0, ()))
+            channel.sent += int(sent)
+            channel.lost += int(lost)
+            channel.delivered += int(delivered)
+            channel.new = [0, 0, 0.0, 0]
+
+    def _progress(self) -> Progress:
+        nodes = {
+            name: NodeProgress(*environment.role.gauges(), lateness_p99_s=0.0)
+            for name, environment in self._environments.items()
+        }
+        return Progress(self.now_s, nodes)
+
+    def _end(self, interrupted: bool) -> RunOutcome:
+        drained = self._is_idle()
+        for environment in self._environments.values():
+            environment.role.stop()
+        self._write_counts()
+        under_way: dict[int, int] = {}
+        for event in self.heap:
+            if event[2].__class__ is Channel:
+                number = event[2].link.number
+                under_way[number] = under_way.get(number, 0) + 1
+        for environment in self._environments.values():
+            environment.log.close()
+        scenario = self._world.scenario
+        ledger = tuple(
+            LedgerLine(
+                each.link.source, each.link.target, each.link.path,
+                each.sent, each.lost, each.delivered, under_way.get(each.link.number, 0),
+            )
+            for each in self._channels
+        )  # fmt: skip
+        return RunOutcome("virtual", scenario.dating, self.now_s, drained, interrupted, ledger=ledger)
