@@ -130,11 +130,13 @@ def _build_server(node: Node, world: World, env: Environment) -> Server:
         every_s = cell.server_reports.every
         reports = Schedule(every_s, _phase_s(every_s, cell.server_reports.phase, node, topology))
     samples_s = scenario.records.samples
+    # staggered: samples of many servers at one instant would be a burst of work that no scenario asked for
+    first_sample_s = samples_s + _phase_s(samples_s, "staggered", node, topology)
     return Server(
         env,
         node.name,
         service=build_service(cell, len(scenario.classes), scenario.stretch, scenario.seed),
-        samples=Schedule(samples_s, samples_s),
+        samples=Schedule(samples_s, first_sample_s),
         reports=reports,
         leaves=list(topology.leaves[node.cell]),
         answers_probes=isinstance(policy, PrequalPolicy) or ":" in policy.kind,

@@ -184,7 +184,13 @@ class Host:
         for environment in self._environments.values():
             environment.role.start()
         self._flush()
-        self._next_beat_s, self._next_row_s = BEAT_S, self._row_s
+        phase = self._phase()
+        self._next_beat_s, self._next_row_s = BEAT_S * phase, self._row_s * (1.0 + phase)
+
+    def _phase(self) -> float:
+        """This process's share of a period, from 0 to 1: chores of many processes at one instant would be a stall."""
+        nodes = list(self._world.topology.nodes)
+        return nodes.index(next(iter(self._environments), nodes[0])) / len(nodes)
 
     def _pass(self, began_s: float) -> bool:
         """Read, handle what is due, send, do the chores; returns whether there was anything to do."""
@@ -378,7 +384,7 @@ class Host:
             until_s: instant of `time.monotonic` after which the rest counts as lost on the way.
         """
         sockets = self._sockets
-        while self._clock() < until_s and not self._is_settled(expected):
+        while self._clock() < until_s and (sockets.waiting or not self._is_settled(expected)):
             sockets.wait(until_s)
             if sockets.frames_readable:
                 for frame in sockets.receive():
