@@ -13,7 +13,8 @@ Limits, in wall time, held against the scenario in run time (durations times the
     stall or timer lag of a process                max(100 ms, half the loop delay)
     planned arrivals never sent                    1 %
 
-Links and roots with fewer than 100 messages have no p99 to speak of and are passed over. Under virtual time nothing
+A link's p99 counts as exceeding a limit when it does so with 95 % confidence (see lateness.py). Links and roots with
+fewer than 100 messages have no p99 to speak of and are passed over. Under virtual time nothing
 is late, so only deaths, ledgers, arrivals and laws are looked at.
 
 Source: emulation.md, section 2; design.md, section 8.
@@ -176,13 +177,13 @@ def _late_links(
     lateness: Sequence[LinkLateness], topology: Topology, scenario: Scenario, limit_s: float
 ) -> Iterable[Finding]:
     counted = [link for link in lateness if link.messages >= LEAST_MESSAGES]
-    late = [(word, link) for link in counted if (word := _word(link.p99_s, limit_s))]
+    late = [(word, link) for link in counted if (word := _word(link.p99_low_s, limit_s))]
     if late:
-        word, worst = max(late, key=lambda each: each[1].p99_s)
+        word, worst = max(late, key=lambda each: each[1].p99_low_s)
         others = f" ({len(late) - 1} more links above half the limit)" if len(late) > 1 else ""
         yield Finding(
             word,
-            f"release lateness: p99 {format_s(worst.p99_s)} on {worst.name}, limit "
+            f"release lateness: p99 {format_s(worst.p99_s)} on {worst.name} ({worst.messages} messages), limit "
             f"{format_s(_limit_text(word, limit_s))}{others}; try a larger time_scale, a lower rate or an idle host",
         )
     yield from _later_than_delay(counted, topology, scenario.time_scale)
@@ -197,10 +198,10 @@ def _later_than_delay(
     beyond = [
         (link, delay_s)
         for link in lateness
-        if link.p99_s > (delay_s := delays.get((link.source, link.target, link.path), 0.0)) > 0
+        if link.p99_low_s > (delay_s := delays.get((link.source, link.target, link.path), 0.0)) > 0
     ]
     if beyond:
-        worst, delay_s = max(beyond, key=lambda each: each[0].p99_s / each[1])
+        worst, delay_s = max(beyond, key=lambda each: each[0].p99_low_s / each[1])
         yield Finding(
             "suspect",
             f"release lateness: p99 {format_s(worst.p99_s)} on {worst.name} exceeds that link's own delay of "

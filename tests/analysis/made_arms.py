@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from testbed.analysis.records import Table, Tables
+from testbed.links.lateness import BIN_COUNT, bin_of
 from testbed.record.outcome import LedgerLine, RunOutcome
 from testbed.scenario.schema import Scenario
 
@@ -233,7 +234,16 @@ def made_lateness(scenario: Scenario, p99_s: float = 0.0003) -> Table:
         "lateness_s_p50": 0.2 * p99_s * spread,
         "lateness_s_p99": p99_s * spread,
         "lateness_s_max": 3.0 * p99_s * spread,
+        "lateness_bins": np.array([lateness_bins(0.2 * p99_s * each, p99_s * each) for each in spread]),
     }
+
+
+def lateness_bins(usual_s: float, late_s: float, late: int = 50, messages: int = 1000) -> list[int]:
+    """The bins of so many messages, some of them late."""
+    bins = [0] * BIN_COUNT
+    bins[bin_of(usual_s)] += messages - late
+    bins[bin_of(late_s)] += late
+    return bins
 
 
 def made_processes(stall_s: float = 0.001) -> Table:

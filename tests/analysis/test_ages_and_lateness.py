@@ -4,7 +4,14 @@ import pytest
 from testbed.analysis.lateness import link_lateness, release_lateness_s, worst_link
 from testbed.analysis.records import Window
 from testbed.analysis.staleness import staleness_s, transit_s
-from tests.analysis.made_arms import made_lateness, made_observations, made_requests, made_scenario, steady
+from tests.analysis.made_arms import (
+    lateness_bins,
+    made_lateness,
+    made_observations,
+    made_requests,
+    made_scenario,
+    steady,
+)
 
 SCENARIO = made_scenario()
 
@@ -58,3 +65,22 @@ def test_a_percentile_is_not_above_the_largest():
     table["lateness_s_max"] = 0.97 * table["lateness_s_p99"]
 
     assert all(link.p99_s == link.max_s for link in link_lateness(table))
+
+
+def test_a_sparse_link_is_not_judged_by_its_two_latest_messages():
+    """Of 150 messages one or two exceed any p99 by chance; nine do not."""
+    table = made_lateness(SCENARIO, p99_s=0.003)
+    table["delivered"][:2] = 150
+    table["lateness_bins"][0] = lateness_bins(0.0002, 0.003, late=2, messages=150)
+    table["lateness_bins"][1] = lateness_bins(0.0002, 0.003, late=9, messages=150)
+
+    chance, certain = link_lateness(table)[:2]
+
+    assert chance.p99_low_s == pytest.approx(0.0002, rel=0.06)
+    assert certain.p99_low_s == pytest.approx(0.003, rel=0.06)
+
+
+def test_a_busy_link_is_judged_by_its_p99():
+    table = made_lateness(SCENARIO)
+
+    assert all(link.p99_low_s == pytest.approx(link.p99_s, rel=0.06) for link in link_lateness(table))

@@ -88,7 +88,7 @@ def test_the_reason_names_the_worst_link_the_limit_and_what_to_try():
     tables = {**TABLES, "lateness": made_lateness(SCENARIO, 0.0021)}
 
     assert verdict(tables=tables).reasons[0] == (
-        "release lateness: p99 2.1 ms on root.west -> us/leaf-1 (request), limit 2 ms (26 more links above half the limit); "
+        "release lateness: p99 2.1 ms on root.west -> us/leaf-1 (request) (1000 messages), limit 2 ms (26 more links above half the limit); "
         "try a larger time_scale, a lower rate or an idle host"
     )
 
