@@ -22,7 +22,7 @@ from testbed.console.comparison import print_comparison, runs_below
 from testbed.console.link_table import print_links
 from testbed.console.progress import ProgressDisplay
 from testbed.console.summary_table import print_repeats, print_summary
-from testbed.errors import RunError, ScenarioError, UsageError
+from testbed.errors import InterruptError, RunError, ScenarioError, UsageError
 from testbed.experiment import Finished, Options, exit_status, new_folder, redraw, run_scenario
 from testbed.record.run_folder import RunFolder
 from testbed.scenario.json_schema import json_schema
@@ -158,6 +158,9 @@ def main() -> None:
     except UsageError as error:
         errors.print(f"testbed: {error}", markup=False, highlight=False, soft_wrap=True)
         sys.exit(2)
+    except InterruptError as error:
+        errors.print(f"testbed: {error}", markup=False, highlight=False, soft_wrap=True)
+        sys.exit(130)
     except RunError as error:
         errors.print(f"testbed: {error}", markup=False, highlight=False, soft_wrap=True)
         sys.exit(1)

@@ -46,5 +46,5 @@ class RunError(Exception):
     """The world's failure (a file vanished, the disk is full): says what was attempted."""
 
 
-class Interrupted(RunError):
+class InterruptError(RunError):
     """The user stopped the run; what was recorded is kept and merged."""

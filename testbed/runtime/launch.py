@@ -22,7 +22,7 @@ from typing import Any
 import zmq
 
 from testbed import __version__
-from testbed.errors import Interrupted, RunError
+from testbed.errors import InterruptError, RunError
 from testbed.record.log import log_header
 from testbed.record.manifest import scenario_hash
 from testbed.record.outcome import Death, LedgerLine, RunOutcome
@@ -118,7 +118,7 @@ def run_live(
 
     Raises:
         RunError: the run could not start, or the launcher failed.
-        Interrupted: Ctrl-C before the start, or twice; nothing is left running.
+        InterruptError: Ctrl-C before the start, or twice; nothing is left running.
     """
     folder.make()
     nodes = list(topology.nodes)
@@ -228,7 +228,7 @@ class _Launcher:
             if self._state.deaths:
                 raise RunError(self._told("ended before the start", self._state.deaths))
             if self._interrupts.count:
-                raise Interrupted("stopped before the run had begun")
+                raise InterruptError("stopped before the run had begun")
             if time.monotonic() > until_s:
                 waiting = [Death(node, "alive", 0.0, self._processes.tail(node)) for node in sorted(absent)]
                 raise RunError(self._told(f"did not {what} within {START_WAIT_S:.0f} s", waiting))
@@ -291,7 +291,7 @@ class _Launcher:
             while missing := self._nodes - set(said) - state.dead:
                 self._pump()
                 if self._interrupts.count > max(1, interrupts):
-                    raise Interrupted("stopped again before all logs were closed")
+                    raise InterruptError("stopped again before all logs were closed")
                 if time.monotonic() > until_s:
                     self._give_up(missing)
             if said is state.sent:

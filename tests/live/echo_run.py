@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from testbed.errors import Interrupted
+from testbed.errors import InterruptError
 from testbed.record.outcome import RunOutcome
 from testbed.record.run_folder import ArmFolder
 from testbed.runtime.launch import run_live
@@ -80,21 +80,20 @@ def wait_for(what: str, is_there: Callable[[], object], within_s: float = WAIT_S
         time.sleep(0.01)
 
 
-def alive(pids: dict[int, int | None]) -> list[int]:
+def alive(pids: dict[int, int]) -> list[int]:
     """Those of the processes, by pid and start time, that still live."""
-    return [pid for pid, started in pids.items() if started is not None and start_ticks(pid) == started]
+    return [pid for pid, started in pids.items() if start_ticks(pid) == started]
 
 
-def group_of(leader: int) -> dict[int, int | None]:
-    """The processes of the group that this pid leads, with their start times."""
+def group_of(leader: int) -> dict[int, int]:
+    """The living processes of the group that this pid leads, with their start times."""
     found = {}
-    for each in Path("/proc").iterdir():
-        if each.name.isdigit():
-            try:
-                if os.getpgid(int(each.name)) == leader:
-                    found[int(each.name)] = start_ticks(int(each.name))
-            except ProcessLookupError:
-                continue
+    for pid in [int(each.name) for each in Path("/proc").iterdir() if each.name.isdigit()]:
+        try:
+            if os.getpgid(pid) == leader and (started := start_ticks(pid)) is not None:
+                found[pid] = started
+        except ProcessLookupError:
+            continue
     return found
 
 
@@ -109,7 +108,7 @@ def main() -> None:
             duration_s=float(sys.argv[3]),
             on_progress=lambda progress: (path / "running").touch(),
         )
-    except Interrupted as error:
+    except InterruptError as error:
         sys.exit(f"interrupted: {error}")
     outcome.save(path / "outcome.json")
 

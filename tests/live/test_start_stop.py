@@ -225,7 +225,7 @@ def test_ctrl_c_ends_the_run_early_and_keeps_the_data(tmp_path: Path) -> None:
     assert outcome.interrupted
     assert outcome.deaths == ()
     assert_no_gap(outcome)
-    assert len(outcome.ledger) == 4
+    assert len(outcome.ledger) == 5
     assert all(read_log(ArmFolder(path).log(node)).complete for node in NODES)
 
 
