@@ -1,0 +1,88 @@
+"""What the user sees when a run is stopped or something dies in it: data kept, the right words, the right status."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from testbed.record.read import read_tables
+
+pytestmark = pytest.mark.live
+
+CHECKOUT = Path(__file__).parents[2]
+WAIT_S = 60.0  # far above what any step takes, also on a busy host
+TEXT = """
+name: stopped
+duration: 120 s
+cells: {us: {servers: 2, profile: llama3-8b_a100_tp1_composed}}
+roots: {r: {traffic: [{class: c, rate: 200 /s, policy: p}]}}
+classes: {c: {output_tokens: 4}}
+policies: {p: {kind: random}}
+links:
+  - {from: root.*, to: cell.*, path: request, delay: 10 ms}
+"""
+
+
+def start(folder: Path) -> subprocess.Popen[str]:
+    (folder / "scenario.yaml").write_text(TEXT)
+    return subprocess.Popen(
+        [sys.executable, "-m", "testbed", "run", "scenario.yaml", "--out", "run", "--no-figures"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_until_served(folder: Path) -> dict[str, dict[str, int]]:
+    """Wait until a server has written records; who is who."""
+    arm = folder / "run" / "arms" / "main"
+    log = arm / "logs" / "us_server-1.log"
+    until_s = time.monotonic() + WAIT_S
+    while time.monotonic() < until_s:
+        if log.exists() and b"services" in log.read_bytes()[-40_000:] and log.stat().st_size > 12_000:
+            return json.loads((arm / "processes.json").read_text())
+        time.sleep(0.1)
+    raise AssertionError("no server has written records")
+
+
+def arm_summary(folder: Path) -> dict:
+    return json.loads((folder / "run" / "summary.json").read_text())["arms"]["main"]
+
+
+def test_ctrl_c_keeps_the_data_merges_it_and_exits_130(tmp_path):
+    process = start(tmp_path)
+    wait_until_served(tmp_path)
+
+    process.send_signal(signal.SIGINT)
+    said, errors = process.communicate(timeout=WAIT_S)
+
+    assert process.returncode == 130, said + errors
+    assert "Traceback" not in errors
+    summary = arm_summary(tmp_path)
+    assert summary["verdict"] == "incomplete"
+    assert summary["requests"]["completed"] > 0
+    requests = read_tables(tmp_path / "run" / "arms" / "main" / "tables")["requests"]
+    assert (requests["outcome"] == "completed").sum() == summary["requests"]["completed"]
+
+
+def test_a_killed_server_makes_the_run_incomplete_and_is_named(tmp_path):
+    process = start(tmp_path)
+    pids = wait_until_served(tmp_path)
+
+    os.kill(pids["us/server-2"]["pid"], signal.SIGKILL)
+    said, errors = process.communicate(timeout=WAIT_S)
+
+    assert process.returncode == 5, said + errors
+    assert "us/server-2 died (signal 9)" in said
+    summary = arm_summary(tmp_path)
+    assert summary["verdict"] == "incomplete"
+    assert summary["requests"]["completed"] > 0
