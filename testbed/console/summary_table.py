@@ -123,12 +123,12 @@ def _print_reasons(console: Console, summary: dict[str, Any]) -> None:
 
 def _print_expectations(console: Console, summary: dict[str, Any]) -> None:
     for line in summary.get("expectations", []):
-        _print_outcome(console, line["met"], f"{line['text']}: {line['said']}")
+        met = "met" if line["met"] else "not met"
+        _print_outcome(console, line["met"], f"{line['text']}: {met}, {line['said']}")
 
 
 def _print_outcome(console: Console, met: bool, text: str) -> None:
-    mark = "[green]met[/]    " if met else "[red]not met[/]"
-    console.print(f"{mark} {text}", highlight=False, soft_wrap=True)
+    console.print(text, style="green" if met else "red", highlight=False, soft_wrap=True, markup=False)
 
 
 def _number(value: float | None) -> str:
