@@ -35,7 +35,9 @@ def run_testbed(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def test_the_scenario_in_readme_runs_and_meets_its_expectation(tmp_path):
     (tmp_path / "scenario.yaml").write_text(block("yaml"))
 
-    done = run_testbed(tmp_path, "run", "scenario.yaml", "--engine", "virtual", "--out", "run", "--no-figures")
+    done = run_testbed(
+        tmp_path, "run", "scenario.yaml", "--engine", "virtual", "--out", "run", "--no-figures"
+    )
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert "two.sojourn_s.p99: met, " in done.stdout

@@ -165,7 +165,10 @@ class Server:
     def _sample(self) -> None:
         now_s = self._env.now_s()
         service = self._service
-        tokens = service.prompt_tokens_left(now_s), service.output_tokens_left(now_s)  # first: does what is due now
+        tokens = (
+            service.prompt_tokens_left(now_s),
+            service.output_tokens_left(now_s),
+        )  # first: does what is due now
         self._env.record(
             "samples",
             (self._name, now_s, service.queued, service.running, service.by_class(),
@@ -178,7 +181,10 @@ class Server:
         assert self._reports is not None
         now_s = self._env.now_s()
         service = self._service
-        tokens = service.prompt_tokens_left(now_s), service.output_tokens_left(now_s)  # first: does what is due now
+        tokens = (
+            service.prompt_tokens_left(now_s),
+            service.output_tokens_left(now_s),
+        )  # first: does what is due now
         report = Report(
             self._sequence, 0, now_s, service.queued, service.running, service.by_class(),
             *tokens, self._arrivals,

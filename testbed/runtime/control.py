@@ -77,7 +77,7 @@ class ControlServer:
 
 
 class ControlClient:
-    """A process's end."""
+    """A process's end. Who has sent is to `receive` before waiting: see `sockets.py`."""
 
     def __init__(self, context: zmq.Context[zmq.Socket[bytes]], node: str, endpoint: str) -> None:
         """Connect to the launcher.

@@ -197,8 +197,8 @@ class Host:
         sockets = self._sockets
         did_something = False
         if sockets.frames_readable:
-            did_something = True
             for frame in sockets.receive():
+                did_something = True
                 self.take(frame)
             began_s = self._clock()  # so that what came over links without delay is due in this pass
         if self._handle_due(began_s - self._origin_s):

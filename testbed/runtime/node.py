@@ -129,9 +129,10 @@ class NodeProcess:
     def _beat(self, beat: Beat) -> None:
         self._check_parent()
         self._control.offer(beat)
+        self._on_control()  # sending may have taken in the news that the next wait would have waited for
 
     def _on_control(self) -> None:
-        """While the loop runs."""
+        """While the loop runs: only the end is news."""
         self._words += self._control.receive()
         if any(isinstance(word, Stop) for word in self._words):
             self._words = [word for word in self._words if not isinstance(word, Stop)]

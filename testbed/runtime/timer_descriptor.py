@@ -28,14 +28,14 @@ _create = _libc.timerfd_create
 _create.argtypes = (ctypes.c_int, ctypes.c_int)
 _create.restype = ctypes.c_int
 _set_time = _libc.timerfd_settime
-_set_time.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+# without argtypes: the arguments below are made once, as what C takes, which halves the price of a call
 _set_time.restype = ctypes.c_int
 
 
 class TimerDescriptor:
     """A descriptor that turns readable at an instant of `time.monotonic`, and stays so until it is armed anew."""
 
-    __slots__ = ("_address", "_spec", "_value", "armed_at_s", "fd")
+    __slots__ = ("_arguments", "_spec", "_value", "armed_at_s", "fd")
 
     def __init__(self) -> None:
         """Open it, disarmed.
@@ -48,7 +48,8 @@ class TimerDescriptor:
             raise OSError(ctypes.get_errno(), f"timerfd_create: {os.strerror(ctypes.get_errno())}")
         self._spec = _TimerSpec()
         self._value = self._spec.it_value
-        self._address = ctypes.byref(self._spec)
+        flags, nothing = ctypes.c_int(_TFD_TIMER_ABSTIME), ctypes.c_void_p(None)
+        self._arguments = (ctypes.c_int(self.fd), flags, ctypes.byref(self._spec), nothing)
         self.armed_at_s = math.inf
 
     def arm(self, at_s: float) -> None:
@@ -60,8 +61,10 @@ class TimerDescriptor:
             OSError: the kernel refused the instant.
         """
         ticks = 0 if at_s == math.inf else max(1, math.ceil(at_s * _NS))  # 0 disarms
-        self._value.tv_sec, self._value.tv_nsec = divmod(ticks, _NS)
-        if _set_time(self.fd, _TFD_TIMER_ABSTIME, self._address, None) != 0:
+        value = self._value
+        value.tv_sec = seconds = ticks // _NS
+        value.tv_nsec = ticks - seconds * _NS
+        if _set_time(*self._arguments) != 0:
             raise OSError(ctypes.get_errno(), f"timerfd_settime: {os.strerror(ctypes.get_errno())}")
         self.armed_at_s = at_s
 

@@ -25,11 +25,14 @@ class Processes:
         self.folder = folder
         self.stack = stack
         self.context = open_context(16)
+        self.clients: dict[str, ControlClient] = {}
         stack.callback(self.context.term)
         self.server = stack.enter_context(closing(ControlServer(self.context, "inproc://control")))
 
     def client(self, name: str) -> ControlClient:
-        return self.stack.enter_context(closing(ControlClient(self.context, name, "inproc://control")))
+        client = closing(ControlClient(self.context, name, "inproc://control"))
+        self.clients[name] = self.stack.enter_context(client)
+        return self.clients[name]
 
     def sockets(self, name: str, transport: str = "ipc") -> Sockets:
         address = bind_address(transport, self.folder, name)
@@ -91,14 +94,18 @@ def test_what_cannot_be_sent_yet_is_kept_counted_and_sent_later(processes: Proce
 
 
 def test_waiting_is_finer_than_a_millisecond(processes: Processes) -> None:
-    """The poller alone would turn 0.9 ms into 0 and spin, or into 1 ms and be late; here it waits, and not less."""
+    """The poller of ZeroMQ would turn 0.9 ms into 0 and spin, or into 1 ms and be late; here it waits, and not less."""
     sockets = processes.sockets("waiter")
+    sockets.wait(0.0)
+    assert sockets.receive() == []
+    assert processes.clients["waiter"].receive() == []
     until_s = time.monotonic() + 0.0009
 
     sockets.wait(until_s)
 
     assert time.monotonic() >= until_s
     assert not sockets.frames_readable
+    assert not sockets.control_readable
 
 
 def test_closing_with_frames_for_a_dead_peer_ends(tmp_path: Path) -> None:

@@ -1,0 +1,109 @@
+"""Imports point one way, and what is kept out of the light parts stays out."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[1] / "testbed"
+
+# Each name may import those before it; modules of one line may import each other. `serving`, `roles` and `scenario`
+# stand in two places: their data (profiles, messages, words) come first, what works with them later.
+ORDER = [
+    ["testbed", "testbed.errors", "testbed.draw"],
+    ["testbed.serving.rate_curve", "testbed.serving.profile"],
+    ["testbed.scenario"],
+    ["testbed.roles.messages", "testbed.roles.environment"],
+    ["testbed.serving"],
+    ["testbed.traffic"],
+    ["testbed.routing"],
+    ["testbed.links"],
+    ["testbed.roles"],
+    ["testbed.record"],
+    ["testbed.runtime"],
+    ["testbed.theory"],
+    ["testbed.analysis"],
+    ["testbed.figures"],
+    ["testbed.console"],
+    ["testbed.experiment"],
+    ["testbed.__main__"],
+]
+TOUCH_NOTHING = ("roles", "routing", "links", "serving")
+WORLD = {"zmq", "socket", "time", "os", "pathlib", "threading", "subprocess", "asyncio", "io"}
+
+
+def modules():
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = ".".join(("testbed", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(
+            ".__init__"
+        )
+        yield name, ast.parse(path.read_text())
+
+
+def imported(tree):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+
+
+def rank(module):
+    """Position of the longest name in ORDER that the module is or lies in."""
+    fits = [
+        (len(name), i)
+        for i, names in enumerate(ORDER)
+        for name in names
+        if module == name or (module.startswith(name + ".") and name != "testbed")
+    ]
+    assert fits, f"{module} has no place in the order of imports"
+    return max(fits)[1]
+
+
+def test_imports_point_one_way():
+    upward = [
+        f"{name} imports {other}"
+        for name, tree in modules()
+        for other in imported(tree)
+        if other.split(".")[0] == "testbed" and rank(other) > rank(name)
+    ]
+
+    assert upward == []
+
+
+def test_no_import_hides_in_a_function():
+    hidden = [
+        f"{name}: {node.name}"
+        for name, tree in modules()
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        and any(isinstance(inner, (ast.Import, ast.ImportFrom)) for inner in ast.walk(node))
+    ]
+
+    assert hidden == []
+
+
+def test_roles_policies_links_and_servers_touch_no_socket_clock_or_file():
+    touching = [
+        f"{name} imports {other}"
+        for name, tree in modules()
+        if name.split(".")[1:2] and name.split(".")[1] in TOUCH_NOTHING
+        for other in imported(tree)
+        if other.split(".")[0] in WORLD
+    ]
+
+    assert touching == []
+
+
+def test_a_node_s_process_is_light():
+    """What every process of a live run carries: no plotting, no Parquet, no terminal."""
+    heavy = ["pyarrow", "scipy", "matplotlib", "rich", "pandas", "typer"]
+    code = f"import sys, testbed.runtime.nursery; print([m for m in {heavy} if m in sys.modules])"
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=PACKAGE.parent, capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,80 @@
+"""Every scenario that is shipped opens with its question, loads, plans, and runs shortened under virtual time."""
+
+from __future__ import annotations
+
+import io
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from testbed.analysis.summary import summarize_arm
+from testbed.errors import RunError
+from testbed.experiment import run_arm
+from testbed.record.read import read_tables
+from testbed.record.run_folder import ArmFolder
+from testbed.scenario.load import load_scenario
+from testbed.scenario.shorten import with_duration
+from testbed.theory.check import describe
+from testbed.traffic.plan import build_plan
+
+CHECKOUT = Path(__file__).parents[1]
+SHIPPED = sorted((CHECKOUT / "scenarios").rglob("*.yaml"))
+SHORT_S = 3.0
+
+
+@contextmanager
+def silent(arm, scenario, topology):
+    class Silent:
+        def show(self, progress):
+            pass
+
+    yield Silent()
+
+
+@pytest.fixture(params=SHIPPED, ids=[str(path.relative_to(CHECKOUT)) for path in SHIPPED])
+def file(request, monkeypatch):
+    monkeypatch.chdir(CHECKOUT)
+    file = load_scenario(request.param)
+    for scenario in file.arms.values():
+        for trace in scenario.traces.values():
+            if not Path(trace.path).is_file():
+                pytest.skip(f"the trace {Path(trace.path).name} is not on this machine")
+    return file
+
+
+def test_a_shipped_scenario_opens_with_the_question_it_asks(file):
+    assert "?" in file.comment
+
+
+def test_a_shipped_scenario_has_a_plan_to_print(file):
+    page = io.StringIO()
+    console = Console(width=200, file=page)
+    for part in describe(file):
+        console.print(part)
+
+    assert "Effective delays" in page.getvalue()
+    assert "rho_cap" in page.getvalue()
+
+
+def test_a_shipped_scenario_runs_shortened_and_keeps_every_law(file, tmp_path):
+    for arm, scenario in file.arms.items():
+        short = with_duration(scenario, min(scenario.duration, SHORT_S / scenario.time_scale))
+        folder = ArmFolder(tmp_path / arm)
+        outcome = run_arm(folder, short, "virtual", silent)
+        summary = summarize_arm(short, read_tables(folder.tables), outcome, outcome.log_problems)
+
+        assert (summary["verdict"], summary["verdict_reasons"]) == ("valid", [])
+        assert summary["laws"]["broken"] == 0
+        assert summary["requests"]["completed"] > 0
+        assert summary["constraints"] == {"violations": 0, "forbidden_probability_max": 0.0}
+
+
+def test_a_missing_trace_says_where_to_get_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("TESTBED_DATA", raising=False)
+    file = load_scenario(CHECKOUT / "scenarios" / "azure.yaml", [("traces.conv.path", "nowhere/conv.csv")])
+
+    with pytest.raises(RunError, match=r"nowhere/conv\.csv.*github\.com/Azure/AzurePublicDataset"):
+        build_plan(file.arms["static"].scaled())
