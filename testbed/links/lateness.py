@@ -12,6 +12,7 @@ from collections.abc import Sequence
 FIRST_END_S = 1e-6
 RATIO = 1.05
 BIN_COUNT = 346  # FIRST_END_S * RATIO**345 is 20 s
+MOST_S = 10.0  # below the last bin for certain
 _PER_LOG = 1.0 / math.log(RATIO)
 
 
@@ -20,6 +21,15 @@ def bin_of(lateness_s: float) -> int:
     if lateness_s <= FIRST_END_S:
         return 0
     return min(BIN_COUNT - 1, 1 + int(math.log(lateness_s / FIRST_END_S) * _PER_LOG))
+
+
+def bins_of(lateness_s: Sequence[float]) -> list[int]:
+    """`bin_of` each, at a third of the price of as many calls."""
+    log, per_log, per_first = math.log, _PER_LOG, 1.0 / FIRST_END_S
+    return [
+        (1 + int(log(late_s * per_first) * per_log)) if FIRST_END_S < late_s < MOST_S else bin_of(late_s)
+        for late_s in lateness_s
+    ]
 
 
 def bin_end_s(index: int) -> float:

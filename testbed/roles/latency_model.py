@@ -63,19 +63,24 @@ class LatencyModel:
         """
         keep = self._keep
         predicted_s = (steps + self._extra) * (self._step_s + self._per_request_s * in_flight)
-        error = abs(predicted_s / self.speed - sojourn_s) / sojourn_s
+        error = abs(predicted_s * self._observed_s / self._predicted_s - sojourn_s) / sojourn_s
         self.model_error += (1.0 - keep) * (error - self.model_error)
         # per step, so that a long request weighs no more than a short one
         self._predicted_s = keep * self._predicted_s + predicted_s / steps
         self._observed_s = keep * self._observed_s + sojourn_s / steps
-        self._refit(in_flight, sojourn_s / (steps + self._extra))
-
-    def _refit(self, n: float, y: float) -> None:
-        keep = self._keep
+        y = sojourn_s / (steps + self._extra)
         w, sn, snn, sy, sny = self._fit
-        w, sn, snn = keep * w + 1.0, keep * sn + n, keep * snn + n * n
-        sy, sny = keep * sy + y, keep * sny + n * y
-        self._fit = (w, sn, snn, sy, sny)
+        self._fit = (
+            keep * w + 1.0,
+            keep * sn + in_flight,
+            keep * snn + in_flight * in_flight,
+            keep * sy + y,
+            keep * sny + in_flight * y,
+        )
+
+    def refit(self) -> None:
+        """Solve for the line; to be called before a report, since each completion alone changes little."""
+        w, sn, snn, sy, sny = self._fit
         spread = w * snn - sn * sn
         if w < 30 or spread <= LEAST_SPREAD * w * snn:
             return

@@ -255,6 +255,7 @@ class Leaf:
     def _report(self) -> None:
         now_s = self._env.now_s()
         model = self._model
+        model.refit()
         queued = self._queued()
         report = Report(
             self._sequence, 0, now_s, queued, self._in_flight - queued, tuple(len(each) for each in self._open),

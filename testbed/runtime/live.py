@@ -20,14 +20,13 @@ import time
 from collections.abc import Callable, Iterable
 from heapq import heappop
 
-from testbed.links.lateness import BIN_COUNT, bin_end_s, percentile_s
 from testbed.links.link import DelayLine
 from testbed.record.log import LogWriter
 from testbed.roles.build import World
 from testbed.roles.environment import Environment, Role
 from testbed.roles.messages import Message
+from testbed.runtime.accounts import Accounts
 from testbed.runtime.live_environment import Agenda, LiveEnvironment
-from testbed.runtime.process_usage import ProcessUsage
 from testbed.runtime.receiving_end import FOLD, ReceivingEnd
 from testbed.runtime.sending_end import Outbox, SendingEnd
 from testbed.runtime.sockets import Peer, Sockets
@@ -78,11 +77,9 @@ class Host:
         self._row_s = max(LEAST_ROW_S, ROW_S * scenario.time_scale)
         self._agenda = Agenda()
         self._environments: dict[str, LiveEnvironment] = {}
-        self._receiving: dict[int, ReceivingEnd] = {}
-        self._sending: list[SendingEnd] = []
+        self._accounts = Accounts(name, self._environments)
+        self._receiving = self._accounts.receiving
         self._filled: list[Outbox] = []
-        self._usage = ProcessUsage()
-        self._bins = [0] * BIN_COUNT  # lateness of all links since the last beat
         self._origin_s = math.inf
         self._ended = False
         self._next_beat_s = self._next_row_s = 0.0
@@ -120,7 +117,7 @@ class Host:
                 if peer not in outboxes:
                     outboxes[peer] = Outbox(self._way_to(peer), self._filled)
                 end = SendingEnd(link, world.scenario.seed, outboxes[peer])
-                self._sending.append(end)
+                self._accounts.sending.append(end)
                 environment.add_end(end)
         for node, environment in self._environments.items():
             environment.role = make_role(node, world, environment)
@@ -154,7 +151,7 @@ class Host:
             began_s = self._clock()
             did_something = self._pass(began_s)
             ended_s = self._clock()
-            usage = self._usage
+            usage = self._accounts.usage
             usage.passes += 1
             if ended_s - began_s > usage.stall_s:
                 usage.stall_s = ended_s - began_s
@@ -270,7 +267,7 @@ class Host:
             lateness_s.append(now_s - release_at_s)
             end.on_message(end.source, message)
             if len(lateness_s) >= FOLD:
-                end.fold(self._bins)
+                end.fold(self._accounts.bins)
 
     def _fire_next(self) -> None:
         at_s, number, environment, name = heappop(self._agenda.heap)
@@ -278,8 +275,9 @@ class Host:
             return
         del environment.timers[name]
         now_s = self._clock() - self._origin_s
-        if now_s - at_s > self._usage.lag_s:
-            self._usage.lag_s = now_s - at_s
+        usage = self._accounts.usage
+        if now_s - at_s > usage.lag_s:
+            usage.lag_s = now_s - at_s
         if self._is_actual:
             environment.at_s = now_s
         elif at_s > environment.at_s:
@@ -332,40 +330,16 @@ class Host:
 
     def _beat(self, now_s: float) -> None:
         """Tell the launcher how the process fares."""
-        for end in self._receiving.values():
-            end.fold(self._bins)
-        gauges = [environment.role.gauges() for environment in self._environments.values()]
-        received, finished, in_flight = (sum(each) for each in zip(*gauges, strict=True))
-        top = max((index for index, count in enumerate(self._bins) if count), default=None)
-        beat = Beat(
-            self.name, now_s, received, finished, in_flight, self._is_idle(), sum(end.totals()[0] for end in self._sending),
-            0.0 if top is None else percentile_s(self._bins, 0.99), 0.0 if top is None else bin_end_s(top),
-        )  # fmt: skip
-        self._bins = [0] * BIN_COUNT
         self._next_beat_s = now_s + (BEAT_S if now_s < self._duration_s else LAST_BEAT_S)
-        self._send_beat(beat)
+        self._send_beat(self._accounts.take_beat(now_s, self.line.held()))
 
-    def _is_idle(self) -> bool:
-        """No role waits for anything, and no request or answer is held on its way to one."""
-        return all(environment.role.is_idle() for environment in self._environments.values()) and all(
-            self._receiving[number].link.path == "observation" for number in self.line.held()
-        )
-
-    def _write_rows(self, now_s: float, *, is_last: bool = False) -> None:
-        """A row for each end of each link that did something since its last row (for all, at the end), and one more."""
-        for end in self._sending:
-            if end.sent or is_last:
-                self._environments[end.link.source].record("sent", end.take_row(now_s))
-        for receiving in self._receiving.values():
-            receiving.fold(self._bins)
-            if receiving.delivered or receiving.inversions or is_last:
-                receiving.environment.record("delivered", receiving.take_row(now_s))
-        next(iter(self._environments.values())).record("processes", self._usage.take_row(self.name, now_s))
-        if len(self._agenda.heap) > STALE_TIMERS + 2 * sum(
-            len(each.timers) for each in self._environments.values()
-        ):
-            self._agenda.forget_stale()
+    def _write_rows(self, now_s: float) -> None:
+        """Record what links and process did, and sweep."""
         self._next_row_s = max(self._next_row_s + self._row_s, now_s)
+        self._accounts.write_rows(now_s)
+        timers = sum(len(environment.timers) for environment in self._environments.values())
+        if len(self._agenda.heap) > STALE_TIMERS + 2 * timers:
+            self._agenda.forget_stale()
 
     # --- after the run --------------------------------------------------------------------------------------
 
@@ -384,32 +358,26 @@ class Host:
             until_s: instant of `time.monotonic` after which the rest counts as lost on the way.
         """
         sockets = self._sockets
-        while self._clock() < until_s and (sockets.waiting or not self._is_settled(expected)):
+        while self._clock() < until_s and (sockets.waiting or not self._accounts.is_settled(expected)):
             sockets.wait(until_s)
             if sockets.frames_readable:
                 for frame in sockets.receive():
                     self.take(frame)
+            if sockets.control_readable:
+                self._on_control()  # or its news would end every wait at once
             sockets.retry()
-
-    def _is_settled(self, expected: dict[int, int]) -> bool:
-        return all(self._receiving[number].received >= count for number, count in expected.items())
 
     def sent_ledger(self) -> Ledger:
         """What the roles sent, by link."""
-        return Ledger(self.name, {end.link.number: end.totals() for end in self._sending}, {})
+        return self._accounts.sent_ledger()
 
     def received_ledger(self) -> Ledger:
         """What the roles were handed and what is still held, by link."""
-        held = self.line.held()
-        return Ledger(
-            self.name,
-            {},
-            {number: (end.totals(), held.get(number, 0)) for number, end in self._receiving.items()},
-        )
+        return self._accounts.received_ledger(self.line.held())
 
     def close(self) -> None:
         """Write the last rows and close the logs with their end marks."""
-        self._write_rows(self.now_s(), is_last=True)
-        self._usage.close()
+        self._accounts.write_rows(self.now_s(), is_last=True)
+        self._accounts.close()
         for environment in self._environments.values():
             environment.log.close()

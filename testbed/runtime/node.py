@@ -149,9 +149,11 @@ class NodeProcess:
             self._wait()
 
     def _wait(self) -> None:
-        """For the launcher or a peer; what peers send is taken in, or it would wake us at once again."""
+        """For the launcher or a peer; what they say is taken in, or it would end every wait at once."""
         self._check_parent()
         self._sockets.wait(time.monotonic() + LOOK_S)
+        if self._sockets.control_readable:
+            self._words += self._control.receive()
         if self._sockets.frames_readable:
             for frame in self._sockets.receive():
                 self._take(frame)

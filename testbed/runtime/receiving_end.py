@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from testbed.links.lateness import BIN_COUNT, bin_of
+from testbed.links.lateness import BIN_COUNT, bin_of, bins_of
 from testbed.roles.messages import Message
 from testbed.runtime.live_environment import LiveEnvironment
 from testbed.scenario.topology import Link
@@ -53,8 +53,7 @@ class ReceivingEnd:
         lateness_s, bins = self.lateness_s, self._bins
         if not lateness_s:
             return
-        for late_s in lateness_s:
-            index = bin_of(late_s)
+        for index in bins_of(lateness_s):
             bins[index] += 1
             all_bins[index] += 1
         self.delivered += len(lateness_s)

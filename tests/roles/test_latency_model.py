@@ -35,6 +35,7 @@ def test_a_slowed_server_is_recognised_after_some_memories_of_completions():
 def test_the_fit_finds_the_line_that_the_sojourns_lie_on():
     model = LatencyModel(STEP_S, PER_REQUEST_S, 0.5)
     complete(model, random.Random(3), 5000, a_s=0.02, b_s=0.001)
+    model.refit()
     assert model.fitted_a_s == pytest.approx(0.02, rel=0.05)
     assert model.fitted_b_s == pytest.approx(0.001, rel=0.1)
 
@@ -45,5 +46,6 @@ def test_a_falling_line_is_refused():
     for i in range(1000):
         n = 1 + i % 20
         model.on_completion(n, 8, 8.5 * (0.03 - 0.001 * n))
+    model.refit()
     assert model.fitted_b_s == PER_REQUEST_S
     assert model.fitted_a_s == STEP_S

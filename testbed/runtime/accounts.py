@@ -1,0 +1,94 @@
+"""What a process of the live engine tells of itself: beats for people, rows for its log, the ledger at the end."""
+
+from __future__ import annotations
+
+from testbed.links.lateness import BIN_COUNT, bin_end_s, percentile_s
+from testbed.runtime.live_environment import LiveEnvironment
+from testbed.runtime.process_usage import ProcessUsage
+from testbed.runtime.receiving_end import ReceivingEnd
+from testbed.runtime.sending_end import SendingEnd
+from testbed.runtime.wire import Beat, Ledger
+
+
+class Accounts:
+    """The counts of one process.
+
+    Attributes:
+        sending: the ends of the links that its nodes send on.
+        receiving: the ends of those that its nodes receive on, by the link's number.
+        usage: what the process uses, and how its loop keeps up.
+        bins: lateness of all links since the last beat.
+    """
+
+    def __init__(self, name: str, environments: dict[str, LiveEnvironment]) -> None:
+        """Args:
+        name: of the process.
+        environments: of its nodes, by name; may still grow.
+        """
+        self._name = name
+        self._environments = environments
+        self.sending: list[SendingEnd] = []
+        self.receiving: dict[int, ReceivingEnd] = {}
+        self.usage = ProcessUsage()
+        self.bins = [0] * BIN_COUNT
+
+    def take_beat(self, now_s: float, held: dict[int, int]) -> Beat:
+        """How the process fares; lateness is counted from here on anew.
+
+        Args:
+            now_s: run time.
+            held: messages that wait for their release, by link.
+        """
+        for end in self.receiving.values():
+            end.fold(self.bins)
+        gauges = [environment.role.gauges() for environment in self._environments.values()]
+        received, finished, in_flight = (sum(each) for each in zip(*gauges, strict=True))
+        top = max((index for index, count in enumerate(self.bins) if count), default=None)
+        beat = Beat(
+            node=self._name,
+            at_s=now_s,
+            received=received,
+            finished=finished,
+            in_flight=in_flight,
+            idle=self._is_idle(held),
+            sent=sum(end.totals()[0] for end in self.sending),
+            lateness_p99_s=0.0 if top is None else percentile_s(self.bins, 0.99),
+            lateness_max_s=0.0 if top is None else bin_end_s(top),
+        )
+        self.bins = [0] * BIN_COUNT
+        return beat
+
+    def write_rows(self, now_s: float, *, is_last: bool = False) -> None:
+        """A row for each end of each link that did something since its last row (for all, at the end), and one more."""
+        for end in self.sending:
+            if end.sent or is_last:
+                self._environments[end.link.source].record("sent", end.take_row(now_s))
+        for receiving in self.receiving.values():
+            receiving.fold(self.bins)
+            if receiving.delivered or receiving.inversions or is_last:
+                receiving.environment.record("delivered", receiving.take_row(now_s))
+        first = next(iter(self._environments.values()))
+        first.record("processes", self.usage.take_row(self._name, now_s))
+
+    def is_settled(self, expected: dict[int, int]) -> bool:
+        """Whether as many messages have come on each link as are expected."""
+        return all(self.receiving[number].received >= count for number, count in expected.items())
+
+    def sent_ledger(self) -> Ledger:
+        """What the roles sent, by link."""
+        return Ledger(self._name, {end.link.number: end.totals() for end in self.sending}, {})
+
+    def received_ledger(self, held: dict[int, int]) -> Ledger:
+        """What the roles were handed and what is still held, by link."""
+        received = {number: (end.totals(), held.get(number, 0)) for number, end in self.receiving.items()}
+        return Ledger(self._name, {}, received)
+
+    def close(self) -> None:
+        """Give back what counting took."""
+        self.usage.close()
+
+    def _is_idle(self, held: dict[int, int]) -> bool:
+        """No role waits for anything, and no request or answer is on its way to one."""
+        return all(environment.role.is_idle() for environment in self._environments.values()) and all(
+            self.receiving[number].link.path == "observation" for number in held
+        )
