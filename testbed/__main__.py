@@ -33,8 +33,8 @@ from testbed.scenario.topology import Topology
 from testbed.theory.check import describe
 
 WIDTH = 160  # of tables that go into a file or a pipe, where nobody knows the width
-console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
-errors = Console(stderr=True)
+console = Console(width=None if sys.stdout.isatty() else WIDTH, emoji=False)
+errors = Console(stderr=True, emoji=False)  # `my_module:A: ...` is no picture of a letter
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,

@@ -14,6 +14,8 @@ import jsonschema
 import pytest
 import yaml
 
+from testbed.__main__ import main
+
 CHECKOUT = Path(__file__).parents[1]
 HERDING = CHECKOUT / "scenarios" / "herding.yaml"
 TEXT = """
@@ -43,11 +45,11 @@ def folder(tmp_path):
     return tmp_path
 
 
-def run(folder, *words, status=0):
+def run(folder, *words, status=0, python_path=""):
     done = subprocess.run(
         [sys.executable, "-m", "testbed", *map(str, words)],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
+        env={**os.environ, "PYTHONPATH": f"{CHECKOUT}:{python_path}"},
         capture_output=True,
         text=True,
         timeout=120,
@@ -55,6 +57,28 @@ def run(folder, *words, status=0):
     assert "Traceback" not in done.stderr, done.stderr
     assert done.returncode == status, (done.returncode, done.stdout, done.stderr)
     return done
+
+
+@pytest.fixture
+def here(folder, monkeypatch, capfd):
+    """The command in this process, so that many can be tried: gives what went to stderr.
+
+    An error that would end in a traceback reaches the test as it is.
+    """
+    monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(folder)
+    for module in ("mine", "broken"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+
+    def command(*words, status):
+        monkeypatch.setattr(sys, "argv", ["testbed", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capfd.readouterr().err
+        assert ended.value.code == status, said
+        return said
+
+    return command
 
 
 VIRTUAL = ("--engine", "virtual", "--no-figures")
@@ -146,22 +170,19 @@ def test_a_missing_trace_is_status_1_and_nothing_is_run(folder):
         (("dance",), "dance"),
     ],
 )
-def test_a_wrong_command_line_or_scenario_is_status_2_and_says_why(folder, words, said):
+def test_a_wrong_command_line_or_scenario_is_status_2_and_says_why(folder, here, words, said):
     (folder / "full").mkdir()
     (folder / "full" / "x").touch()
     (folder / "bad.yaml").write_text(TEXT.replace("duration: 2 s", "duration: 2").lstrip())
 
-    assert said in run(folder, *words, status=2).stderr
+    assert said in here(*words, status=2)
 
 
-def test_a_policy_that_cannot_be_imported_says_so(folder):
-    text = TEXT.replace("{kind: random}", "{kind: nowhere:Mine}")
-    (folder / "small.yaml").write_text(text)
+def test_a_fault_in_the_scenario_leaves_status_2_to_the_shell(folder):
+    said = run(folder, "run", "small.yaml", *VIRTUAL, "--out", "run", "--set", "seed=-1", status=2).stderr
 
-    assert (
-        "importing nowhere failed"
-        in run(folder, "run", "small.yaml", *VIRTUAL, "--out", "run", status=1).stderr
-    )
+    assert said.startswith("small.yaml: seed: -1 is out of range; accepted: ")
+    assert not (folder / "run").exists()
 
 
 def test_schema_is_a_json_schema_that_accepts_the_shipped_scenarios(folder):
@@ -204,3 +225,115 @@ def test_ctrl_c_under_virtual_time_keeps_the_data(folder):
     assert "Traceback" not in errors
     summary = json.loads((folder / "run" / "summary.json").read_text())
     assert summary["arms"]["random"]["verdict"] == "incomplete"
+    assert summary["arms"]["random"]["requests"]["completed"] > 100
+    assert "incomplete" in run(folder, "show", "run").stdout
+
+
+ODD_FILES = {
+    "empty": b"",
+    "noise": bytes(range(256)) * 8,
+    "latin": b"name: Z\xfcrich",
+    "nul": b"name: \x00",
+    "list": b"[1, 2]",
+    "text": b"just text",
+    "tab": b"cells:\n\tus: 1\n",
+    "unclosed": b"cells: {us: [",
+    "documents": b"---\na: 1\n---\nb: 2\n",
+    "loop": b"a: &a [*a]",
+    "bomb": b"a: &a [1, 1, 1, 1]\n" + b"".join(b"%c: &%c [*%c, *%c, *%c, *%c]\n" % (c + 1, c + 1, c, c, c, c) for c in range(97, 120)),
+    "deep": b"[" * 5000,
+    "object": b'a: !!python/object/apply:os.system ["ls"]',
+    "number": b"duration: 1e999 s\nseed: 99999999999999999999999\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ODD_FILES)
+@pytest.mark.parametrize("command", ["check", "run"])
+def test_no_file_however_odd_ends_in_more_than_a_message(folder, here, command, name):
+    (folder / "odd.yaml").write_bytes(ODD_FILES[name])
+
+    said = here(command, "odd.yaml", status=2)
+
+    assert said.startswith("odd.yaml:")
+    assert len(said) < 10_000
+    assert {path.name for path in folder.iterdir()} == {"small.yaml", "odd.yaml"}
+
+
+def test_a_run_folder_that_is_damaged_is_said_to_be(folder, here):
+    run(folder, "run", "small.yaml", *VIRTUAL, "--out", "run", "--arm", "random")
+    table = folder / "run" / "arms" / "random" / "tables" / "lateness.parquet"
+
+    table.write_text("no Parquet")
+    assert "could not read the table" in here("show", "run", "--links", status=1)
+    table.unlink()
+    assert "there is no table" in here("show", "run", "--links", status=1)
+    (folder / "run" / "summary.json").write_text("{")
+    assert "not a finished run" in here("plot", "run", status=1)
+    (folder / "run" / "summary.json").unlink()
+    assert "not a finished run" in here("compare", "run", "run", status=2)
+
+
+POLICIES = """
+class First:
+    def __init__(self, skip=0):
+        self.skip = skip
+
+    def choose(self, view, request, rng):
+        return view.allowed[self.skip]
+
+
+class Ticks(First):
+    def on_tick(self, view):
+        return None
+
+
+class Mute:
+    pass
+
+
+def function(view, request, rng):
+    return view.allowed[0]
+"""
+
+
+def policy(words):
+    return (
+        "run",
+        "small.yaml",
+        *VIRTUAL,
+        "--out",
+        "run",
+        "--arm",
+        "random",
+        "--set",
+        f"policies.random={{{words}}}",
+    )
+
+
+def test_a_user_s_own_policy_runs_by_its_import_path(folder):
+    """The module lies in a folder of PYTHONPATH; its parameters reach it, so all requests go to the second cell."""
+    (folder / "mine.py").write_text(POLICIES)
+
+    run(folder, *policy("kind: 'mine:First', params: {skip: 1}"), python_path=folder)
+
+    summary = json.loads((folder / "run" / "summary.json").read_text())
+    assert summary["arms"]["random"]["cells"]["eu"]["share"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("kind: 'mine:Absent'", "policy mine:Absent: mine has no Absent; accepted: "),
+        ("kind: 'mine:Mute'", "policy mine:Mute: Mute has no method choose; accepted: "),
+        ("kind: 'mine:function'", "policy mine:function: function is function, not a class; accepted: "),
+        ("kind: 'mine:First', params: {jump: 1}", "policy mine:First: params {'jump': 1}: "),
+        ("kind: 'mine:Ticks'", "policy Ticks has on_tick, but its tick_interval_s is None; accepted: "),
+        ("kind: 'nowhere:A'", "policy nowhere:A: importing nowhere failed: ModuleNotFoundError: "),
+        ("kind: 'broken:A'", "policy broken:A: importing broken failed: SyntaxError: "),
+    ],
+)
+def test_a_user_s_policy_that_is_broken_is_status_1_and_says_why(folder, here, words, said):
+    (folder / "mine.py").write_text(POLICIES)
+    (folder / "broken.py").write_text("def (")
+
+    assert here(*policy(words), status=1).startswith(f"testbed: {said}")

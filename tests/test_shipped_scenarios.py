@@ -45,6 +45,7 @@ def file(request, monkeypatch):
 
 
 def test_a_shipped_scenario_opens_with_the_question_it_asks(file):
+    assert file.path.read_text().startswith("#")
     assert "?" in file.comment
 
 

@@ -7,6 +7,7 @@ import math
 import os
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from scipy.stats import binom
 from testbed.analysis.laws import all_laws
 from testbed.analysis.records import ended_s
 from testbed.record.log import read_log
+from testbed.record.tables import LOGGED, MERGED
 from testbed.scenario.topology import build_topology
 from tests.laws.virtual_run import run_text
 
@@ -90,6 +92,46 @@ def test_ledgers_have_no_gap_and_losses_lie_in_their_binomial_intervals(busy):
         sent, lost = counts[path]
         low, high = binom.ppf([0.001, 0.999], sent, loss)
         assert low <= lost <= high, path
+
+
+def test_conservation_by_hand_at_each_node_and_link(busy):
+    """What the roots sent has reached a leaf or was lost on the way; what the leaves sent on, a server or was lost."""
+    requests = busy.tables["requests"]
+    sent = {(line.source, line.target, line.path): line for line in busy.outcome.ledger}
+    for (source, target, path), line in sent.items():
+        at_leaf = (requests["leaf"] == target) & np.isfinite(requests["at_leaf_s"])
+        if path == "request" and source.startswith("root."):
+            assert line.delivered == (at_leaf & (requests["root"] == source)).sum()
+            assert line.sent == ((requests["root"] == source) & (requests["leaf"] == target)).sum()
+        elif path == "reply" and target.startswith("root."):
+            # Completed or given up, a leaf answers each request that it received once.
+            at_source = (requests["leaf"] == source) & np.isfinite(requests["at_leaf_s"])
+            assert line.sent == (at_source & (requests["root"] == target)).sum()
+            replied = np.isfinite(requests["replied_at_s"]) & (requests["leaf"] == source)
+            assert line.delivered == (replied & (requests["root"] == target)).sum()
+        elif path == "request":
+            to_server = (requests["leaf"] == source) & (requests["server"] == target)
+            assert line.sent == line.delivered == to_server.sum()
+            assert np.isfinite(requests["finished_at_s"][to_server]).all()
+
+
+def test_causality_by_hand(busy):
+    """Each instant after its cause; request and reply links take no less than their least delays, to rounding."""
+    requests = busy.tables["requests"]
+    chain = ("planned_at_s", "sent_at_s", "at_leaf_s", "at_server_s", "started_at_s", "first_token_at_s", "finished_at_s")  # fmt: skip
+    for cause, effect in pairwise(chain):
+        gaps = requests[effect] - requests[cause]
+        assert np.nanmin(gaps) >= 0.0, (cause, effect)
+    done = requests["outcome"] == "completed"
+    assert (requests["left_leaf_s"] >= requests["finished_at_s"])[done].all()
+    assert (requests["replied_at_s"] - requests["left_leaf_s"])[done].min() >= 0.0
+    assert np.array_equal(
+        requests["planned_at_s"], requests["sent_at_s"]
+    )  # nothing makes a virtual root late
+    seen = busy.tables["observations"]
+    assert (
+        seen["received_at_s"] - seen["measured_at_s"]
+    ).min() >= 0.150 - 1e-9  # 200 ms less the half-width of the jitter
 
 
 def test_little_s_law_by_hand(tmp_path):
@@ -176,37 +218,38 @@ def test_counts_are_free_again_after_timeouts(busy):
     assert busy.outcome.drained
 
 
-def raw_rows(run, node, table):
-    return read_log(run.folder.log(node)).rows(table)
+# What the columns of the logs do not tell of themselves: a step is per s^2 here, and these policies' costs are seconds.
+OTHER_POWERS = {"step": -2, "believed_cost": 1}
 
 
 def test_time_scale_two_doubles_every_instant_to_the_bit_and_leaves_the_records_as_they_were(tmp_path):
-    """Doubling is exact in binary: any difference is a constant hidden in code."""
+    """Every column of every log by its power of time. Doubling is exact in binary: a difference is a hidden constant."""
     runs = {scale: run_text(tmp_path / f"{scale}", BUSY, time_scale=scale) for scale in (1.0, 2.0)}
-
-    for node, table, columns in (
-        ("root.a", "dispatches", (6, 7, 8, 9, 10)),
-        ("root.b", "observations", (4, 5)),
-        ("eu/server-1", "services", (3, 4, 5, 6)),
-    ):
-        one, two = (raw_rows(run, node, table) for run in runs.values())
-        assert len(one) == len(two) > 50
-        for column in columns:
-            a, b = (np.array([row[column] for row in rows]) for rows in (one, two))
-            assert np.array_equal(2.0 * a, b, equal_nan=True), (node, table, column)
-    for table in ("requests", "updates", "observations", "decisions", "cells"):
+    rows = 0
+    for node in build_topology(runs[1.0].scenario).nodes:
+        one, two = (read_log(run.folder.log(node)).tables for run in runs.values())
+        assert set(one) == set(two)
+        for table, columns in one.items():
+            for column in LOGGED[table]:
+                a, b = np.array(columns[column.name]), np.array(two[table][column.name])
+                factor = 2.0 ** OTHER_POWERS.get(column.name, column.time_power)
+                same = (
+                    np.array_equal(factor * a, b, equal_nan=True) if a.dtype.kind == "f" else (a == b).all()
+                )
+                assert same, (node, table, column.name)
+            rows += len(columns[LOGGED[table][0].name])
+    assert rows > 5000
+    for table in MERGED:
         first, second = (run.tables[table] for run in runs.values())
         for column, values in first.items():
-            if values.dtype.kind == "f":
-                assert np.array_equal(values, second[column], equal_nan=True), (table, column)
-            else:
-                assert np.array_equal(values, second[column]), (table, column)
+            equal_nan = values.dtype.kind == "f"
+            assert np.array_equal(values, second[column], equal_nan=equal_nan), (table, column)
 
 
-def table_hashes(folder: Path) -> dict[str, str]:
-    return {
-        path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.rglob("*.parquet"))
-    }
+def record_hashes(folder: Path) -> dict[str, str]:
+    """Of every table and every log of the one arm."""
+    paths = [*folder.rglob("*.parquet"), *folder.rglob("*.log")]
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(paths)}
 
 
 def test_two_interpreters_with_other_hash_seeds_write_the_same_bytes(tmp_path):
@@ -233,16 +276,23 @@ def test_two_interpreters_with_other_hash_seeds_write_the_same_bytes(tmp_path):
             capture_output=True,
             timeout=120,
         )
-        hashes.append(table_hashes(out))
+        hashes.append(record_hashes(out))
 
-    assert len(hashes[0]) >= 9
+    assert len(hashes[0]) == len(MERGED) + 11  # nodes: two roots, four leaves, five servers
     assert hashes[0] == hashes[1]
 
 
-def test_another_seed_is_another_run(tmp_path, busy):
-    other = run_text(tmp_path / "main", BUSY, seed=4)
+def test_another_seed_is_another_run_in_every_draw(tmp_path, busy):
+    """Arrivals, tokens, delays, losses and choices all hang on the seed; none is left at a constant of its own."""
+    other = run_text(tmp_path / "main", BUSY, seed=4).tables["requests"]
+    requests = busy.tables["requests"]
+    first = min(len(requests["request_id"]), len(other["request_id"]))
 
-    assert len(other.tables["requests"]["planned_at_s"]) != len(busy.tables["requests"]["planned_at_s"])
+    for column in ("planned_at_s", "prompt_tokens", "output_tokens", "cell"):
+        assert (requests[column][:first] != other[column][:first]).mean() > 0.2, column
+    travel, other_travel = (each["at_leaf_s"] - each["sent_at_s"] for each in (requests, other))
+    assert not set(np.round(travel, 12)) & set(np.round(other_travel[np.isfinite(other_travel)], 12))
+    assert not np.array_equal(np.isnan(travel)[:first], np.isnan(other_travel)[:first])
 
 
 def test_the_plan_does_not_hang_on_policies_links_or_servers(tmp_path, busy):
