@@ -25,6 +25,7 @@ from testbed.console.summary_table import print_repeats, print_summary
 from testbed.errors import InterruptError, RunError, ScenarioError, UsageError
 from testbed.experiment import Finished, Options, exit_status, new_folder, redraw, run_scenario
 from testbed.record.run_folder import RunFolder
+from testbed.record.summary_file import load_summary
 from testbed.scenario.json_schema import json_schema
 from testbed.scenario.load import ScenarioFile, load_scenario
 from testbed.scenario.quantity import parse_duration_s
@@ -133,7 +134,7 @@ def show(
 ) -> None:
     """Print the summary of a run."""
     for each in runs_below(folder):
-        print_summary(console, json.loads(each.summary.read_text()))
+        print_summary(console, load_summary(each.summary))
         if links:
             print_links(console, each)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -21,6 +22,7 @@ from testbed.record.merge import merge_run
 from testbed.record.outcome import RunOutcome
 from testbed.record.read import read_tables
 from testbed.record.run_folder import ArmFolder, RunFolder
+from testbed.record.summary_file import load_summary
 from testbed.roles.build import World
 from testbed.runtime.launch import run_live
 from testbed.runtime.progress import Progress
@@ -79,11 +81,19 @@ def new_folder(out: Path | None, name: str) -> RunFolder:
         UsageError: `out` exists and is not empty; nothing is ever written over.
     """
     if out is not None:
-        if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        if out.exists() and not out.is_dir():
+            raise UsageError(f"--out {out}: is a file; accepted: a new or empty folder")
+        if out.exists() and any(out.iterdir()):
             raise UsageError(f"--out {out}: exists and is not empty; accepted: a new or empty folder")
-        out.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            out.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise UsageError(
+                f"--out {out}: cannot be made ({error.strerror}); accepted: a new or empty folder"
+            ) from error
         return RunFolder(out)
-    stem = f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
+    # a name is free text: whatever could lead out of the folder `runs` becomes a dash
+    stem = f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', name).strip('.-') or 'run'}-{datetime.now():%Y%m%d-%H%M%S}"
     for number in range(1, 1000):
         path = Path("runs") / (stem if number == 1 else f"{stem}-{number}")
         try:
@@ -160,13 +170,11 @@ def redraw(folder: RunFolder) -> list[Path]:
     Raises:
         RunError: the folder is not a finished run.
     """
-    try:
-        summary = json.loads(folder.summary.read_text())
-    except (OSError, ValueError) as error:
-        raise RunError(
-            f"{folder.path} is not a finished run: reading {folder.summary.name} failed: {error}"
-        ) from error
+    summary = load_summary(folder.summary)
     scenarios = {arm.name: load_scenario(arm.scenario).arms["main"] for arm in folder.arms()}
+    lost = [arm for arm in summary["arms"] if arm not in scenarios]
+    if lost:
+        raise RunError(f"{folder.path} is damaged: the folders of the arms {', '.join(lost)} are missing")
     return save_figures(folder, scenarios, summary)
 
 

@@ -268,7 +268,7 @@ def test_a_run_folder_that_is_damaged_is_said_to_be(folder, here):
     table.unlink()
     assert "there is no table" in here("show", "run", "--links", status=1)
     (folder / "run" / "summary.json").write_text("{")
-    assert "not a finished run" in here("plot", "run", status=1)
+    assert "not a finished run" in here("plot", "run", status=2)
     (folder / "run" / "summary.json").unlink()
     assert "not a finished run" in here("compare", "run", "run", status=2)
 
@@ -337,3 +337,50 @@ def test_a_user_s_policy_that_is_broken_is_status_1_and_says_why(folder, here, w
     (folder / "broken.py").write_text("def (")
 
     assert here(*policy(words), status=1).startswith(f"testbed: {said}")
+
+
+@pytest.mark.parametrize("broken", ["", "{", "{}", "[]", '{"arms": []}'])
+@pytest.mark.parametrize("command", ["show", "plot"])
+def test_a_damaged_summary_is_named_and_never_a_traceback(folder, command, broken):
+    (folder / "run").mkdir()
+    (folder / "run" / "summary.json").write_text(broken)
+
+    assert "summary" in run(folder, command, "run", status=2).stderr
+
+
+def test_an_arm_that_is_gone_is_named(folder):
+    run(folder, "run", "small.yaml", *VIRTUAL, "--out", "one")
+    (folder / "one" / "arms" / "weighted").rename(folder / "gone")
+
+    assert "weighted" in run(folder, "plot", "one", status=1).stderr
+
+
+def test_a_folder_below_a_file_is_refused(folder):
+    (folder / "file").touch()
+
+    assert "cannot be made" in run(folder, "run", "small.yaml", *VIRTUAL, "--out", "file/x", status=2).stderr
+
+
+def test_a_scenario_s_name_does_not_lead_out_of_the_folder_of_runs(folder):
+    (folder / "small.yaml").write_text(TEXT.replace("name: small", "name: ../../evil"))
+
+    run(folder, "run", "small.yaml", *VIRTUAL, "--arm", "random")
+
+    assert [path.name.startswith("evil-") for path in (folder / "runs").iterdir()] == [True]
+
+
+@pytest.mark.parametrize("loss", ["0 %", "100 %"])
+def test_a_fault_without_a_loop_delay_has_no_settling_time(folder, loss):
+    text = TEXT.replace("{kind: random}", "{kind: flow, step: 0.01 /s^2, update: on_report}").replace(
+        "links: [{from: root.*, to: cell.*, delay: 5 ms}]",
+        f"links: [{{from: cell.*, to: root.*, path: observation, loss: {loss}}}]\n"
+        "faults: [{at: 1 s, cell: us, set: {speed: 0.5}}]",
+    )
+    # one cell: with several staggered ones a report of another triggers an update, and the age is not 0
+    text = text.replace("  eu: {servers: 2, profile: small}\n", "").split("expect:")[0]
+    (folder / "small.yaml").write_text(text)
+
+    run(folder, "run", "small.yaml", *VIRTUAL, "--out", "run", "--arm", "random")
+
+    settled = json.loads((folder / "run" / "summary.json").read_text())["arms"]["random"]["settled"]
+    assert settled == {"change_at_s": 1.0, "shares_settled_s": None, "sojourn_settled_s": None}

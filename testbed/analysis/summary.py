@@ -60,6 +60,7 @@ from testbed.traffic.capacity import cell_capacity_per_s
 SCHEMA_VERSION = 1
 # Of the time after the last change, the part that is given to settling before `windows.last` begins.
 SETTLING_PART = 0.4
+MOST_SETTLING_BINS = 1_000_000  # bins of one loop delay: more would take memory and tell nothing
 
 Json = dict[str, Any]
 
@@ -361,6 +362,9 @@ def _settled(scenario: Scenario, tables: Tables, window: Window, end_s: float, l
     if not changes:
         return {"change_at_s": None, "shares_settled_s": None, "sojourn_settled_s": None}
     change = changes[-1]
+    # Without a loop delay (no report was ever used, or links take no time) there is nothing to average over.
+    if not (window.to_s - window.from_s) / MOST_SETTLING_BINS < loop_delay_s < math.inf:
+        return {"change_at_s": change, "shares_settled_s": None, "sojourn_settled_s": None}
     # Bins before an earlier change would tell of another regime than the one that ended here.
     before = Window(max([window.from_s, *changes[:-1]]), window.to_s)
     requests = tables["requests"]

@@ -16,6 +16,7 @@ from rich.table import Table
 from testbed.analysis.compare import Estimate, FigureDifference, compare_figures, differing_keys
 from testbed.errors import UsageError
 from testbed.record.run_folder import RunFolder
+from testbed.record.summary_file import load_summary
 
 UNLIKE_BY_NATURE = ("started", "command")  # of any two manifests: no news
 
@@ -34,7 +35,7 @@ def print_comparison(console: Console, paths: Sequence[Path]) -> None:
     for path in paths[1:]:
         other = runs_below(path)
         console.print(_keys_table(first[0], other[0], str(paths[0]), str(path)))
-        summaries = [[_json(run.summary) for run in group] for group in (first, other)]
+        summaries = [[load_summary(run.summary) for run in group] for group in (first, other)]
         console.print(_figures_table(compare_figures(*summaries), str(paths[0]), str(path)))
 
 
@@ -66,7 +67,7 @@ def _keys_table(left: RunFolder, right: RunFolder, left_name: str, right_name: s
 def _words(run: RunFolder) -> dict[str, Any]:
     """All that a run was told: its manifest and the resolved scenario of each arm."""
     manifest = {key: value for key, value in _json(run.manifest).items() if key not in UNLIKE_BY_NATURE}
-    arms = {arm.name: yaml.safe_load(arm.scenario.read_text()) for arm in run.arms()}
+    arms = {arm.name: _yaml(arm.scenario) for arm in run.arms()}
     return {"manifest": manifest, "arms": arms}
 
 
@@ -103,6 +104,13 @@ def _estimate(value: Estimate) -> str:
     return (
         f"{value.mean:.4g}" if math.isnan(value.half_width) else f"{value.mean:.4g} ± {value.half_width:.2g}"
     )
+
+
+def _yaml(path: Path) -> Any:
+    try:
+        return yaml.safe_load(path.read_text())
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise UsageError(f"{path.parent} is damaged: reading {path.name} failed: {error}") from error
 
 
 def _json(path: Path) -> dict[str, Any]:
