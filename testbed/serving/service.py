@@ -139,3 +139,53 @@ class Attendance:
             self.prompt_tokens -= job.request.prompt_tokens
             self.output_tokens -= job.request.output_tokens
         return job
+
+
+class SimpleService:
+    """What the models that count no tokens share: who is here, and what has finished and was not handed out.
+
+    A model does its work in `_run`; everything that is asked of it first does all that was due by then.
+    """
+
+    __slots__ = ("_done", "_here")
+
+    def __init__(self, class_count: int) -> None:
+        """Nobody is here."""
+        self._here = Attendance(class_count)
+        self._done: list[Served] = []
+
+    def _run(self, now_s: float) -> None:
+        """Do all that is due by now."""
+        raise AssertionError(f"{type(self).__name__} says what it does with time")
+
+    def fits(self, request: Request) -> bool:
+        """Every request fits."""
+        return True
+
+    def advance(self, now_s: float) -> list[Served]:
+        """All that finished by now and was not handed out yet, in order of finishing."""
+        self._run(now_s)
+        done, self._done = self._done, []
+        return done
+
+    def open(self) -> list[Served]:
+        """All that are still here, in order of arrival."""
+        return [job.served(math.nan) for job in self._here.jobs.values()]
+
+    def by_class(self) -> tuple[int, ...]:
+        """Requests here of each class."""
+        return tuple(self._here.by_class)
+
+    def prompt_tokens_left(self, now_s: float) -> int:
+        """Prompt tokens of all that are here: a request counts in full until it is finished."""
+        self._run(now_s)
+        return self._here.prompt_tokens
+
+    def output_tokens_left(self, now_s: float) -> int:
+        """Output tokens of all that are here: a request counts in full until it is finished."""
+        self._run(now_s)
+        return self._here.output_tokens
+
+    def kv_fraction(self, now_s: float) -> float:
+        """There is no KV memory: 0."""
+        return 0.0

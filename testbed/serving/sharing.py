@@ -11,10 +11,10 @@ import math
 from heapq import heapify, heappop, heappush
 
 from testbed.roles.messages import Request
-from testbed.serving.service import Attendance, Draw, Job, Served
+from testbed.serving.service import Draw, Job, SimpleService
 
 
-class ProcessorSharing:
+class ProcessorSharing(SimpleService):
     """A `ServiceModel` without a queue; it counts no tokens and has no memory to fill."""
 
     def __init__(
@@ -29,11 +29,11 @@ class ProcessorSharing:
             class_count: classes of the scenario.
             speed: multiple of the normal speed, above 0.
         """
+        super().__init__(class_count)
         self._capacity_per_s = capacity_per_s
         self._half = half
         self._draw = draw
         self._speed = speed
-        self._here = Attendance(class_count)
         self._serving: list[
             tuple[float, int, Job]
         ] = []  # heap of (progress at the end, order of arrival, job)
@@ -41,7 +41,6 @@ class ProcessorSharing:
         self._progress = 0.0  # at _progress_at_s; starts again from 0 with every busy period
         self._progress_at_s = 0.0
         self._busy_s = 0.0  # up to _progress_at_s
-        self._done: list[Served] = []
 
     @property
     def queued(self) -> int:
@@ -52,10 +51,6 @@ class ProcessorSharing:
     def running(self) -> int:
         """Requests in service: all that are here."""
         return len(self._serving)
-
-    def fits(self, request: Request) -> bool:
-        """Every request fits."""
-        return True
 
     def admit(self, request: Request, now_s: float) -> None:
         """A request arrives and starts at once."""
@@ -88,34 +83,6 @@ class ProcessorSharing:
     def next_event_s(self) -> float:
         """The next completion; infinite when idle."""
         return self._done[0].finished_at_s if self._done else self._end_s()
-
-    def advance(self, now_s: float) -> list[Served]:
-        """All that finished by now and was not handed out yet, in order of finishing."""
-        self._run(now_s)
-        done, self._done = self._done, []
-        return done
-
-    def open(self) -> list[Served]:
-        """All that are still here, in order of arrival."""
-        return [job.served(math.nan) for job in self._here.jobs.values()]
-
-    def by_class(self) -> tuple[int, ...]:
-        """Requests here of each class."""
-        return tuple(self._here.by_class)
-
-    def prompt_tokens_left(self, now_s: float) -> int:
-        """Prompt tokens of all that are here: a request counts in full until it is finished."""
-        self._run(now_s)
-        return self._here.prompt_tokens
-
-    def output_tokens_left(self, now_s: float) -> int:
-        """Output tokens of all that are here: a request counts in full until it is finished."""
-        self._run(now_s)
-        return self._here.output_tokens
-
-    def kv_fraction(self, now_s: float) -> float:
-        """There is no KV memory: 0."""
-        return 0.0
 
     def busy_s(self, now_s: float) -> float:
         """Seconds with somebody here."""

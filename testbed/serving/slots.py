@@ -12,10 +12,10 @@ from collections import deque
 from heapq import heapify, heappop, heappush
 
 from testbed.roles.messages import Request
-from testbed.serving.service import Attendance, Draw, Job, Served
+from testbed.serving.service import Draw, Job, SimpleService
 
 
-class Slots:
+class Slots(SimpleService):
     """A `ServiceModel` of equal slots behind one queue; it counts no tokens and has no memory to fill."""
 
     def __init__(
@@ -30,11 +30,11 @@ class Slots:
             class_count: classes of the scenario.
             speed: multiple of the normal speed, above 0.
         """
+        super().__init__(class_count)
         self._slots = slots
         self._mean_s = mean_s
         self._draw = draw
         self._speed = speed
-        self._here = Attendance(class_count)
         self._queue: deque[Job] = deque()
         self._serving: list[
             tuple[float, int, Job]
@@ -44,7 +44,6 @@ class Slots:
         self._work_at_s = 0.0
         self._slot_seconds = 0.0  # occupied, up to _counted_at_s
         self._counted_at_s = 0.0
-        self._done: list[Served] = []
 
     @property
     def queued(self) -> int:
@@ -55,10 +54,6 @@ class Slots:
     def running(self) -> int:
         """Requests in a slot."""
         return len(self._serving)
-
-    def fits(self, request: Request) -> bool:
-        """Every request fits."""
-        return True
 
     def admit(self, request: Request, now_s: float) -> None:
         """A request arrives; it starts at once if a slot is free."""
@@ -99,34 +94,6 @@ class Slots:
         if self._done:
             return self._done[0].finished_at_s
         return self._end_s(self._serving[0]) if self._serving else math.inf
-
-    def advance(self, now_s: float) -> list[Served]:
-        """All that finished by now and was not handed out yet, in order of finishing."""
-        self._run(now_s)
-        done, self._done = self._done, []
-        return done
-
-    def open(self) -> list[Served]:
-        """All that are still here, in order of arrival."""
-        return [job.served(math.nan) for job in self._here.jobs.values()]
-
-    def by_class(self) -> tuple[int, ...]:
-        """Requests here of each class."""
-        return tuple(self._here.by_class)
-
-    def prompt_tokens_left(self, now_s: float) -> int:
-        """Prompt tokens of all that are here: a request counts in full until it is finished."""
-        self._run(now_s)
-        return self._here.prompt_tokens
-
-    def output_tokens_left(self, now_s: float) -> int:
-        """Output tokens of all that are here: a request counts in full until it is finished."""
-        self._run(now_s)
-        return self._here.output_tokens
-
-    def kv_fraction(self, now_s: float) -> float:
-        """There is no KV memory: 0."""
-        return 0.0
 
     def busy_s(self, now_s: float) -> float:
         """Seconds of occupied slots, divided by the number of slots."""
