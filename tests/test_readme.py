@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from testbed.record.tables import MERGED
-from testbed.scenario import schema
+from testbed.scenario import policy_words, schema
 
 CHECKOUT = Path(__file__).parents[1]
 README = (CHECKOUT / "README.md").read_text()
@@ -70,8 +70,8 @@ def test_the_scenarios_in_readme_are_those_that_are_shipped():
     "words",
     [
         schema.Scenario, schema.Cell, schema.Root, schema.Traffic, schema.Reports, schema.TrafficClass, schema.Trace,
-        schema.LinkLine, schema.FaultLine, schema.Records, schema.Live, schema.WeightedPolicy, schema.LeastCostPolicy,
-        schema.FlowPolicy, schema.PrequalPolicy, schema.Service,
+        schema.LinkLine, schema.FaultLine, schema.Records, schema.Live, policy_words.WeightedPolicy, policy_words.LeastCostPolicy,
+        policy_words.FlowPolicy, policy_words.PrequalPolicy, schema.Service,
     ],
 )  # fmt: skip
 def test_every_key_of_the_scenario_stands_in_readme(words):

@@ -52,7 +52,8 @@ from testbed.analysis.staleness import staleness_s, transit_s
 from testbed.analysis.verdict import judge
 from testbed.record.outcome import RunOutcome
 from testbed.scenario.expectation import Expectation
-from testbed.scenario.schema import FlowPolicy, Scenario, Traffic
+from testbed.scenario.policy_words import FlowPolicy
+from testbed.scenario.schema import Scenario, Traffic
 from testbed.scenario.topology import build_topology
 from testbed.theory.loop_delay import reports_of
 from testbed.traffic.capacity import cell_capacity_per_s

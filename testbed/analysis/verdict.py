@@ -31,8 +31,9 @@ from testbed.analysis.lateness import LEAST_MESSAGES, LinkLateness
 from testbed.analysis.laws import Law
 from testbed.analysis.records import Table, Tables, quantile, row_count
 from testbed.record.outcome import RunOutcome
+from testbed.scenario.policy_words import FlowPolicy
 from testbed.scenario.quantity import format_s
-from testbed.scenario.schema import FlowPolicy, Scenario
+from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import Topology, leaf_policy, matching_links, reads_reports
 from testbed.theory.loop_delay import reports_of
 

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testbed.record.gather import Texts
-from testbed.scenario.schema import Cost, Policy, Scenario
+from testbed.scenario.policy_words import Cost, Policy
+from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import root_name
 from testbed.traffic.plan import Plan
 

@@ -18,7 +18,8 @@ from testbed.roles.server import Server
 from testbed.routing.cost import cost_function
 from testbed.routing.policy import build_policy, policy_hooks
 from testbed.routing.view import Target, View
-from testbed.scenario.schema import Cell, PrequalPolicy, Scenario, Service, Traffic
+from testbed.scenario.policy_words import PrequalPolicy
+from testbed.scenario.schema import Cell, Scenario, Service, Traffic
 from testbed.scenario.topology import Node, Topology, leaf_policy, reads_reports
 from testbed.serving.batch import Batch
 from testbed.serving.service import ServiceModel, exponential_work, fixed_work

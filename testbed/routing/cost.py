@@ -19,7 +19,7 @@ from collections.abc import Callable
 from operator import attrgetter
 
 from testbed.routing.view import Target
-from testbed.scenario.schema import Cost, LatencyModel
+from testbed.scenario.policy_words import Cost, LatencyModel
 from testbed.serving.rate_curve import RateCurve
 
 CEILING = 100.0  # of the marginal cost, in units of alpha: a full target must not outweigh all else for ever

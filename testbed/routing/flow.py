@@ -18,7 +18,7 @@ from testbed.routing.cost import clip_function, cost_function
 from testbed.routing.simplex import project
 from testbed.routing.view import Target, View
 from testbed.routing.weighted import Chance, LowDiscrepancy, Sampler, Weights, shares_by
-from testbed.scenario.schema import FlowPolicy
+from testbed.scenario.policy_words import FlowPolicy
 
 
 class Update(NamedTuple):

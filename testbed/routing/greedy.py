@@ -13,7 +13,7 @@ from operator import attrgetter
 from testbed.roles.messages import Request
 from testbed.routing.cost import cost_function
 from testbed.routing.view import Target, View
-from testbed.scenario.schema import CostPolicy, LeastCostPolicy, TwoChoicesPolicy
+from testbed.scenario.policy_words import CostPolicy, LeastCostPolicy, TwoChoicesPolicy
 
 _INDEX = attrgetter("index")
 

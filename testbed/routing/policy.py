@@ -29,7 +29,7 @@ from testbed.routing.greedy import RandomChoice, RoundRobin, build_least_cost, b
 from testbed.routing.prequal import Prequal
 from testbed.routing.view import Target, View
 from testbed.routing.weighted import build_weighted
-from testbed.scenario import schema
+from testbed.scenario import policy_words
 
 __all__ = ["POLICIES", "Hooks", "Policy", "Update", "build_policy", "load_policy_class", "policy_hooks"]
 
@@ -77,7 +77,7 @@ POLICIES: dict[str, Callable[[Any, View, Place], Policy]] = {
 
 
 def build_policy(
-    spec: schema.Policy, view: View, *, seed: int, node: str, report_every_s: float, output_mean: float
+    spec: policy_words.Policy, view: View, *, seed: int, node: str, report_every_s: float, output_mean: float
 ) -> Policy:
     """The policy of a scenario at one node, for one view.
 
@@ -92,7 +92,7 @@ def build_policy(
     Raises:
         RunError: a user's policy cannot be imported or made.
     """
-    if isinstance(spec, schema.UserPolicy):
+    if isinstance(spec, policy_words.UserPolicy):
         for target in view.targets:
             target.keeps_unseen = True  # whether the user's rule corrects by own sends cannot be known
         return _build_user_policy(spec)
@@ -157,7 +157,7 @@ def check_choice(policy: Policy, view: View, choice: object) -> None:
         )
 
 
-def _build_user_policy(spec: schema.UserPolicy) -> Policy:
+def _build_user_policy(spec: policy_words.UserPolicy) -> Policy:
     found = load_policy_class(spec.kind)
     try:
         inspect.signature(found).bind(**spec.params)

@@ -27,7 +27,7 @@ from collections import deque
 from testbed.draw import key_base, uniform
 from testbed.roles.messages import ProbeReply, Request
 from testbed.routing.view import Target, View
-from testbed.scenario.schema import PrequalPolicy
+from testbed.scenario.policy_words import PrequalPolicy
 
 RECENT_ANSWERS = 128  # enough for the quantile to stand still, few enough to follow the load
 LEAST_OCCUPANCY = 2  # below it the pool is no choice, and a random server is better than the only one known

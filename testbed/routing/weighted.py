@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 from testbed.draw import key_base, uniform
 from testbed.roles.messages import Request
 from testbed.routing.view import Target, View
-from testbed.scenario.schema import WeightedPolicy
+from testbed.scenario.policy_words import WeightedPolicy
 
 Weights = Literal["even", "capacity"] | Mapping[str, float]
 

@@ -9,9 +9,11 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
+from testbed.scenario.policy_words import POLICY_KINDS, UserPolicy, policy_tag
 from testbed.scenario.quantity import PERCENT, Dimension
-from testbed.scenario.schema import POLICY_KINDS, Tokens, UserPolicy, Words, policy_tag
+from testbed.scenario.schema import Tokens
 from testbed.scenario.spelling import listed
+from testbed.scenario.words import Words
 from testbed.scenario.yaml_tree import Entry
 
 POLICY_CHOICES = (*POLICY_KINDS, "my_module:MyPolicy")

@@ -13,7 +13,8 @@ from typing import NamedTuple
 from testbed.errors import Fault
 from testbed.scenario.arms import find
 from testbed.scenario.finding import Finding, Keys, located, time_text
-from testbed.scenario.schema import FlowPolicy, PrequalPolicy, Scenario, WeightedPolicy
+from testbed.scenario.policy_words import FlowPolicy, PrequalPolicy, WeightedPolicy
+from testbed.scenario.schema import Scenario
 from testbed.scenario.spelling import listed, nearest
 from testbed.scenario.wiring import MAX_LINKS, link_count, wiring_findings
 from testbed.scenario.wording import shown

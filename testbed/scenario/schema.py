@@ -9,39 +9,25 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, PrivateAttr, Tag, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
-from testbed.scenario.quantity import Dimension, Duration, Percent, Rate, Step, StepSize, WallDuration
-
-Count = Annotated[int, Field(strict=True, ge=0)]
-PositiveCount = Annotated[int, Field(strict=True, ge=1)]
-Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
-Positive = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
-NotNegative = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
-Probability = Annotated[float, Field(strict=True, ge=0, le=1)]
-PositiveDuration = Annotated[Duration, Field(gt=0)]
-DurationFromZero = Annotated[Duration, Field(ge=0)]
-PositiveRate = Annotated[Rate, Field(gt=0)]
-Loss = Annotated[Percent, Field(ge=0, le=1)]
-Flag = Annotated[bool, Field(strict=True)]
-Name = Annotated[str, Field(strict=True, min_length=1)]
-Path = Literal["request", "reply", "observation", "probe"]
-Sampling = Literal["chance", "low_discrepancy"]
-
-
-class Words(BaseModel):
-    """A group of keys of the scenario file: frozen, and unknown keys are faults."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
-
-
-def one_of(words: Words, *keys: str) -> None:
-    """Raise ValueError unless exactly one of the keys is given."""
-    given = [key for key in keys if getattr(words, key) is not None]
-    if len(given) != 1:
-        said = "none is given" if not given else f"{' and '.join(given)} are given"
-        raise ValueError(f"exactly one of {', '.join(keys)} is due, {said}")
-
+from testbed.scenario.policy_words import Policy
+from testbed.scenario.quantity import Dimension, Rate, Step, WallDuration
+from testbed.scenario.words import (
+    Count,
+    DurationFromZero,
+    Loss,
+    Name,
+    NotNegative,
+    Path,
+    Positive,
+    PositiveCount,
+    PositiveDuration,
+    PositiveRate,
+    Probability,
+    Words,
+    one_of,
+)
 
 # --- classes of traffic -------------------------------------------------------------------------------------
 
@@ -239,122 +225,6 @@ class Cell(Words):
                 if getattr(self, key) is not None:
                     raise ValueError(f"{key} goes with a GPU profile; a service model has no such limit")
         return self
-
-
-# --- policies -----------------------------------------------------------------------------------------------
-
-Cost = Literal["in_flight", "in_flight_per_capacity", "latency", "marginal"]
-LatencyModel = Literal["profile", "scaled", "fitted"]
-
-
-class RandomPolicy(Words):
-    """Each request to an allowed target at random."""
-
-    kind: Literal["random"]
-
-
-class RoundRobinPolicy(Words):
-    """Each request to the next allowed target in turn."""
-
-    kind: Literal["round_robin"]
-
-
-class WeightedPolicy(Words):
-    """A static split: by capacity or by given weights; `draw: request` keys the choice by request id alone."""
-
-    kind: Literal["weighted"]
-    weights: Literal["capacity"] | dict[Name, NotNegative] = "capacity"
-    draw: Literal["chance", "low_discrepancy", "request"] = "chance"
-
-
-class CostPolicy(Words):
-    """What policies that compare costs have in common."""
-
-    cost: Cost = "in_flight_per_capacity"
-    model: LatencyModel = "scaled"
-    view: Literal["reports", "own_counts"] = "reports"
-    own_count_correction: Flag = False
-    ties: Literal["rotated", "random", "first"] = "rotated"
-
-
-class LeastCostPolicy(CostPolicy):
-    """Each request to the allowed target of least believed cost."""
-
-    kind: Literal["least_cost"]
-
-
-class TwoChoicesPolicy(CostPolicy):
-    """The better of two allowed targets drawn at random."""
-
-    kind: Literal["two_choices"]
-
-
-class FlowPolicy(Words):
-    """Probabilities that move by gradient steps: x <- projection(x - step * interval * cost)."""
-
-    kind: Literal["flow"]
-    cost: Cost = "marginal"
-    model: LatencyModel = "scaled"
-    step: StepSize
-    interval: PositiveDuration | None = None
-    update: Literal["timer", "on_report"] = "timer"
-    sampling: Sampling = "chance"
-    start: Literal["even", "capacity"] | dict[Name, NotNegative] = "even"
-
-
-class PrequalPolicy(Words):
-    """A pool of probes and the hot-cold rule (Prequal, NSDI 2024)."""
-
-    kind: Literal["prequal"]
-    pool: PositiveCount = 16
-    probes_per_request: Positive = 3.0
-    removals_per_request: NotNegative = 1.0
-    hot_quantile: Probability = 0.84
-    max_age: PositiveDuration = 1.0
-    delta: Positive = 1.0
-
-
-class UserPolicy(Words):
-    """A policy of the user's own: `kind: my_module:MyPolicy`, with its parameters."""
-
-    kind: Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")]
-    params: dict[Name, Any] = Field(default_factory=dict)
-
-
-POLICY_KINDS: dict[str, type[Words]] = {
-    "random": RandomPolicy,
-    "round_robin": RoundRobinPolicy,
-    "weighted": WeightedPolicy,
-    "least_cost": LeastCostPolicy,
-    "two_choices": TwoChoicesPolicy,
-    "flow": FlowPolicy,
-    "prequal": PrequalPolicy,
-}
-
-
-def policy_tag(value: Any) -> str | None:
-    """Which model reads a policy: its kind, or 'user' for an import path; None for an unknown kind."""
-    kind = value.get("kind") if isinstance(value, dict) else getattr(value, "kind", None)
-    if not isinstance(kind, str):
-        return None
-    if ":" in kind:
-        return "user"
-    return kind if kind in POLICY_KINDS else None
-
-
-Policy = Annotated[
-    Annotated[RandomPolicy, Tag("random")]
-    | Annotated[RoundRobinPolicy, Tag("round_robin")]
-    | Annotated[WeightedPolicy, Tag("weighted")]
-    | Annotated[LeastCostPolicy, Tag("least_cost")]
-    | Annotated[TwoChoicesPolicy, Tag("two_choices")]
-    | Annotated[FlowPolicy, Tag("flow")]
-    | Annotated[PrequalPolicy, Tag("prequal")]
-    | Annotated[UserPolicy, Tag("user")],
-    Discriminator(policy_tag),
-]
-
-DEFAULT_LEAF_POLICY = LeastCostPolicy(kind="least_cost", cost="in_flight", view="own_counts")
 
 
 # --- links and faults ---------------------------------------------------------------------------------------

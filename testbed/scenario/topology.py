@@ -9,15 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from testbed.scenario.schema import (
-    DEFAULT_LEAF_POLICY,
-    FaultLine,
-    Impairment,
-    Jitter,
-    Policy,
-    PrequalPolicy,
-    Scenario,
-)
+from testbed.scenario.policy_words import DEFAULT_LEAF_POLICY, Policy, PrequalPolicy
+from testbed.scenario.schema import FaultLine, Impairment, Jitter, Scenario
 
 
 @dataclass(frozen=True)

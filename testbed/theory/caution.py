@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator
 
 from testbed.links.delay import mean_delay_s
+from testbed.scenario.policy_words import FlowPolicy
 from testbed.scenario.quantity import format_s
-from testbed.scenario.schema import FlowPolicy, Scenario
+from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import Topology, leaf_policy, reads_reports
 from testbed.theory.feedback import Feedback, acts_on_reports, interval_s, is_memoryless_enough
 from testbed.theory.loop_delay import PathDelays, reports_of

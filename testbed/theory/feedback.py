@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from testbed.scenario.policy_words import FlowPolicy, Policy
 from testbed.scenario.quantity import Step
-from testbed.scenario.schema import FlowPolicy, Policy, Scenario
+from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import reads_reports
 from testbed.theory.loop_delay import PathDelays, loop_delay_s, observation_age_s
 from testbed.theory.operating_point import CellState, Demand, OperatingPoint

@@ -9,7 +9,8 @@ import math
 from typing import NamedTuple
 
 from testbed.links.delay import least_delay_s, mean_delay_s
-from testbed.scenario.schema import FlowPolicy, Policy, Reports, Scenario
+from testbed.scenario.policy_words import FlowPolicy, Policy
+from testbed.scenario.schema import Reports, Scenario
 from testbed.scenario.topology import Effect, Topology, root_name
 
 

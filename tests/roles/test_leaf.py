@@ -12,7 +12,7 @@ from testbed.roles.messages import Outcome, Probe, ProbeReply, Reply, Report, Re
 from testbed.roles.schedule import Schedule
 from testbed.routing.policy import build_policy, policy_hooks
 from testbed.routing.view import Target, View
-from testbed.scenario.schema import DEFAULT_LEAF_POLICY, PrequalPolicy
+from testbed.scenario.policy_words import DEFAULT_LEAF_POLICY, PrequalPolicy
 from testbed.serving.rate_curve import RateCurve
 from tests.roles.fake_environment import FakeEnvironment
 

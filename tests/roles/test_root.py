@@ -12,8 +12,8 @@ from testbed.roles.root import Root, Stream
 from testbed.routing.cost import cost_function
 from testbed.routing.policy import build_policy, policy_hooks
 from testbed.routing.view import Target, View
+from testbed.scenario.policy_words import FlowPolicy, LeastCostPolicy
 from testbed.scenario.quantity import Step
-from testbed.scenario.schema import FlowPolicy, LeastCostPolicy
 from testbed.serving.rate_curve import RateCurve
 from testbed.traffic.plan import RootPlan
 from tests.roles.fake_environment import FakeEnvironment

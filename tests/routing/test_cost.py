@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from testbed.routing.cost import clip_function, cost_function, cost_of, marginal_cost_s, model_curve
 from testbed.routing.view import Target
-from testbed.scenario.schema import Cost, LatencyModel
+from testbed.scenario.policy_words import Cost, LatencyModel
 from testbed.serving.rate_curve import RateCurve
 from tests.routing.beliefs import CURVE, report
 

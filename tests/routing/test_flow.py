@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from testbed.routing.flow import Flow, ReportedFlow, TimedFlow, build_flow
 from testbed.routing.view import View
+from testbed.scenario.policy_words import FlowPolicy
 from testbed.scenario.quantity import Step
-from testbed.scenario.schema import FlowPolicy
 from tests.routing.beliefs import report, request, view_of
 
 

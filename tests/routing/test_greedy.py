@@ -8,7 +8,7 @@ import pytest
 from testbed.routing.greedy import LeastCost, RandomChoice, RoundRobin, TwoChoices, build_least_cost
 from testbed.routing.policy import Policy
 from testbed.routing.view import Target, View
-from testbed.scenario.schema import LeastCostPolicy
+from testbed.scenario.policy_words import LeastCostPolicy
 from tests.routing.beliefs import request, view_of
 
 

@@ -19,8 +19,8 @@ from testbed.routing.policy import (
     policy_hooks,
 )
 from testbed.routing.view import View
-from testbed.scenario.schema import POLICY_KINDS
-from testbed.scenario.schema import Policy as PolicyWords
+from testbed.scenario.policy_words import POLICY_KINDS
+from testbed.scenario.policy_words import Policy as PolicyWords
 from tests.routing.beliefs import request, view_of
 
 USER_MODULE = '''

@@ -9,7 +9,7 @@ import pytest
 
 from testbed.routing.prequal import Answer, Paced, Prequal, best, reuse_limit, worst
 from testbed.routing.view import View
-from testbed.scenario.schema import PrequalPolicy
+from testbed.scenario.policy_words import PrequalPolicy
 from tests.routing.beliefs import answer, request, view_of
 
 RNG = random.Random(1)

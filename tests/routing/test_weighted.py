@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from testbed.routing.view import View
 from testbed.routing.weighted import Chance, LowDiscrepancy, Weighted, build_weighted, shares_by
-from testbed.scenario.schema import WeightedPolicy
+from testbed.scenario.policy_words import WeightedPolicy
 from tests.routing.beliefs import request, view_of
 
 

@@ -8,10 +8,12 @@ import pytest
 from pydantic import BaseModel
 
 from testbed.errors import ScenarioError
-from testbed.scenario import arms, schema
+from testbed.scenario import arms, policy_words, schema
 from testbed.scenario.load import dump_scenario, load_scenario, scenario_from_text
+from testbed.scenario.policy_words import FlowPolicy, UserPolicy
 from testbed.scenario.quantity import Step
-from testbed.scenario.schema import FlowPolicy, Scenario, Tokens, UserPolicy
+from testbed.scenario.schema import Scenario, Tokens
+from testbed.scenario.words import Words
 
 # The example of the design, as it stands there.
 HERDING = """\
@@ -240,7 +242,7 @@ def test_a_path_with_dots_sets_its_place_whole() -> None:
 def test_a_policy_of_another_kind_replaces_the_one_that_was_there() -> None:
     scenario = arms_of("{policies: {flow: {kind: random}}}")["x"]
 
-    assert scenario.policies["flow"] == schema.RandomPolicy(kind="random")
+    assert scenario.policies["flow"] == policy_words.RandomPolicy(kind="random")
 
 
 def test_another_distribution_replaces_the_one_that_was_there() -> None:
@@ -271,10 +273,10 @@ def test_a_path_leads_through_groups_of_keys_that_have_defaults() -> None:
 def test_every_group_of_keys_that_has_defaults_can_be_led_through() -> None:
     groups = {
         field.alias or name
-        for words in vars(schema).values()
+        for words in (*vars(schema).values(), *vars(policy_words).values())
         if isinstance(words, type) and issubclass(words, BaseModel)
         for name, field in words.model_fields.items()
-        if isinstance(field.default, schema.Words) or field.default_factory is dict
+        if isinstance(field.default, Words) or field.default_factory is dict
     }
 
     # Token counts are alternatives and not a group; the parameters of a user's policy are the user's.

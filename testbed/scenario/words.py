@@ -1,0 +1,38 @@
+"""What every group of keys in a scenario file is made of: the frozen base model and the annotated kinds of value."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from testbed.scenario.quantity import Duration, Percent, Rate
+
+Count = Annotated[int, Field(strict=True, ge=0)]
+PositiveCount = Annotated[int, Field(strict=True, ge=1)]
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Positive = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
+Probability = Annotated[float, Field(strict=True, ge=0, le=1)]
+PositiveDuration = Annotated[Duration, Field(gt=0)]
+DurationFromZero = Annotated[Duration, Field(ge=0)]
+PositiveRate = Annotated[Rate, Field(gt=0)]
+Loss = Annotated[Percent, Field(ge=0, le=1)]
+Flag = Annotated[bool, Field(strict=True)]
+Name = Annotated[str, Field(strict=True, min_length=1)]
+Path = Literal["request", "reply", "observation", "probe"]
+Sampling = Literal["chance", "low_discrepancy"]
+
+
+class Words(BaseModel):
+    """A group of keys of the scenario file: frozen, and unknown keys are faults."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+def one_of(words: Words, *keys: str) -> None:
+    """Raise ValueError unless exactly one of the keys is given."""
+    given = [key for key in keys if getattr(words, key) is not None]
+    if len(given) != 1:
+        said = "none is given" if not given else f"{' and '.join(given)} are given"
+        raise ValueError(f"exactly one of {', '.join(keys)} is due, {said}")
