@@ -1,7 +1,7 @@
 """The command line: turns errors into exit statuses.
 
-0 valid and every expectation met; 1 the run failed; 2 the scenario or the command line is wrong; 3 an expectation
-was not met; 4 invalid; 5 incomplete; 130 interrupted, data kept.
+0 valid and every expectation met; 1 the run failed; 2 the scenario or the command line is wrong; 3 an expectation,
+or a target of `verify`, was not met; 4 invalid; 5 incomplete; 130 interrupted, data kept.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ from testbed.scenario.quantity import parse_duration_s
 from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import Topology
 from testbed.theory.check import describe
+from testbed.verification.catalogue import all_findings, all_illustrations
+from testbed.verification.table import all_met, as_json, as_table, write_page
 
 WIDTH = 160  # of tables that go into a file or a pipe, where nobody knows the width
 console = Console(width=None if sys.stdout.isatty() else WIDTH, emoji=False)
@@ -147,6 +149,37 @@ def compare(
     if len(runs) < 2:
         raise UsageError("compare takes two runs or more")
     print_comparison(console, runs)
+
+
+@app.command()
+def verify(
+    full: Annotated[
+        bool, typer.Option("--full/--quick", help="Longer runs and more settings, for publication.")
+    ] = False,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", help="Only this target, such as V5 (may be given again).")
+    ] = None,
+    as_data: Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Also write the table and its figures as a page of Markdown.")
+    ] = None,
+) -> None:
+    """Reproduce the laws and published results; a table of expected, measured, tolerance, met or not."""
+    targets = tuple(only or ())
+    findings = []
+    with errors.status("verifying") as status:
+        for finding in all_findings(quick=not full, only=targets):
+            findings.append(finding)
+            status.update(f"verifying: {len(findings)} findings, the last of {finding.target}")
+    if as_data:
+        print(json.dumps(as_json(findings), indent=1))
+    else:
+        console.print(as_table(findings))
+    if out is not None:
+        drawn = list(all_illustrations(quick=not full, only=targets))
+        for path in write_page(out, findings, drawn, quick=not full):
+            errors.print(str(path), highlight=False, soft_wrap=True)
+    raise typer.Exit(0 if all_met(findings) else 3)
 
 
 def main() -> None:

@@ -28,6 +28,7 @@ ORDER = [
     ["testbed.figures"],
     ["testbed.console"],
     ["testbed.experiment"],
+    ["testbed.verification"],
     ["testbed.__main__"],
 ]
 TOUCH_NOTHING = ("roles", "routing", "links", "serving")

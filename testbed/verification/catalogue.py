@@ -1,0 +1,52 @@
+"""Which module reproduces which results, in the order of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from testbed.errors import UsageError
+from testbed.verification import fluid
+from testbed.verification.finding import Finding, Findings, Illustration, Illustrations
+
+
+class Entry(NamedTuple):
+    """The targets that one function reproduces, and what it draws of them."""
+
+    targets: tuple[str, ...]
+    findings: Findings
+    illustrations: Illustrations | None = None
+
+
+CATALOGUE = (Entry(("V1",), fluid.delayed_integrator),)
+
+
+def all_findings(*, quick: bool, only: Sequence[str] = ()) -> Iterator[Finding]:
+    """The findings of the catalogue one after another, or of some targets alone.
+
+    Raises:
+        UsageError: a target in `only` stands nowhere in the catalogue.
+    """
+    for entry in _chosen(only):
+        for finding in entry.findings(quick):
+            if not only or finding.target in only:
+                yield finding
+
+
+def all_illustrations(*, quick: bool, only: Sequence[str] = ()) -> Iterator[Illustration]:
+    """The figures of the same entries.
+
+    Raises:
+        UsageError: as `all_findings`.
+    """
+    for entry in _chosen(only):
+        if entry.illustrations is not None:
+            yield from entry.illustrations(quick)
+
+
+def _chosen(only: Sequence[str]) -> list[Entry]:
+    known = [target for entry in CATALOGUE for target in entry.targets]
+    for target in only:
+        if target not in known:
+            raise UsageError(f"--only {target}: no such target; accepted: {', '.join(known)}")
+    return [entry for entry in CATALOGUE if not only or set(only) & set(entry.targets)]
