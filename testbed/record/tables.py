@@ -135,7 +135,12 @@ LOGGED: dict[str, tuple[Column, ...]] = {
         Column("prompt_tokens", "int", "prompt tokens still to prefill"),
         Column("output_tokens", "int", "output tokens still to make"),
         Column("kv_fraction", "float", "share of the KV memory in use"),
-        Column("busy_s", "float", "time with requests running since the run began", 1),
+        Column(
+            "busy_s",
+            "float",
+            "time with requests running since the run began; of shared cores, core seconds used per core of the allocation",
+            1,
+        ),
         Column("arrivals", "int", "requests received since the run began"),
     ),
     # the engine, for the sending end of each link, once a second and at the end

@@ -19,13 +19,22 @@ from testbed.routing.cost import cost_function
 from testbed.routing.policy import build_policy, policy_hooks
 from testbed.routing.view import Target, View
 from testbed.scenario.policy_words import PrequalPolicy
-from testbed.scenario.schema import Cell, Scenario, Service, Traffic
+from testbed.scenario.schema import Cell, Scenario, Service, SharingWords, Traffic
 from testbed.scenario.topology import Node, Topology, leaf_policy, reads_reports
+from testbed.serving.antagonist import Antagonist
 from testbed.serving.batch import Batch
-from testbed.serving.service import ServiceModel, exponential_work, fixed_work
+from testbed.serving.cores import SharedCores
+from testbed.serving.service import Draw, ServiceModel, exponential_work, fixed_work, normal_work
 from testbed.serving.sharing import ProcessorSharing
 from testbed.serving.slots import Slots
-from testbed.traffic.capacity import allowed_cells, cell_curve, cell_profile, token_means, traffic_rates
+from testbed.traffic.capacity import (
+    allowed_cells,
+    cell_curve,
+    cell_profile,
+    service_mean_s,
+    token_means,
+    traffic_rates,
+)
 from testbed.traffic.plan import Plan
 
 HALF_STEP = 0.5  # an arrival waits half a step on average before its batch takes it up
@@ -136,7 +145,7 @@ def _build_server(node: Node, world: World, env: Environment) -> Server:
     return Server(
         env,
         node.name,
-        service=build_service(cell, len(scenario.classes), scenario.stretch, scenario.seed),
+        service=build_service(cell, node.name, len(scenario.classes), scenario.stretch, scenario.seed),
         samples=Schedule(samples_s, first_sample_s),
         reports=reports,
         leaves=list(topology.leaves[node.cell]),
@@ -144,32 +153,50 @@ def _build_server(node: Node, world: World, env: Environment) -> Server:
     )
 
 
-def build_service(cell: Cell, class_count: int, stretch: float, seed: int) -> ServiceModel:
+def build_service(cell: Cell, server: str, class_count: int, stretch: float, seed: int) -> ServiceModel:
     """The service model of one server of a cell.
 
-    Exponential work is keyed by request id: every arm and engine sees the same demand of the same request.
+    Work is keyed by request id: every arm and engine sees the same demand of the same request. What an antagonist
+    leaves is keyed by the server's name.
     """
     profile = cell_profile(cell, stretch)
     if profile is not None:
         return Batch(profile, class_count)
     service = cell.service
     assert service is not None, "a cell has a profile or a service"
-    return _simple_service(service, class_count, seed)
+    return _simple_service(service, server, class_count, seed)
 
 
-def _simple_service(service: Service, class_count: int, seed: int) -> ServiceModel:
-    exponential = exponential_work(key_base(seed, "work"))
+def _simple_service(service: Service, server: str, class_count: int, seed: int) -> ServiceModel:
+    draw = _work(service, key_base(seed, "work"))
     if service.slots is not None:
-        mean_s = service.exponential if service.exponential is not None else service.fixed
-        assert mean_s is not None, "slots have a service time"
-        draw = fixed_work if service.exponential is None else exponential
-        return Slots(slots=service.slots, mean_s=mean_s, draw=draw, class_count=class_count)
+        return Slots(slots=service.slots, mean_s=service_mean_s(service), draw=draw, class_count=class_count)
+    if service.sharing is not None:
+        return SharedCores(
+            allocation=service.sharing.allocation,
+            mean_s=service_mean_s(service),
+            draw=draw,
+            class_count=class_count,
+            antagonist=_antagonist(service.sharing, key_base(seed, server, "antagonist")),
+        )
     curve = service.rate_curve
-    assert curve is not None, "a service has slots or a rate curve"
-    draw = fixed_work if service.work == "fixed" else exponential
+    assert curve is not None, "a service has slots, sharing or a rate curve"
     return ProcessorSharing(
         capacity_per_s=curve.capacity, half=curve.half, draw=draw, class_count=class_count
     )
+
+
+def _work(service: Service, base: int) -> Draw:
+    if service.normal is not None:
+        return normal_work(base, service.normal.mean, service.normal.sd)
+    is_fixed = service.fixed is not None or service.work == "fixed"
+    return fixed_work if is_fixed else exponential_work(base)
+
+
+def _antagonist(words: SharingWords, base: int) -> Antagonist | None:
+    if words.antagonist is None:
+        return None
+    return Antagonist(words.antagonist.cores, words.antagonist.probabilities, words.antagonist.every, base)
 
 
 def _phase_s(every_s: float, phase: str, node: Node, topology: Topology) -> float:

@@ -183,24 +183,62 @@ class RateCurveWords(Words):
     half: Positive
 
 
+class AntagonistWords(Words):
+    """Neighbours of a server: `cores` may be left to it, with these `probabilities`, drawn anew after Exp(`every`)."""
+
+    cores: Annotated[tuple[Positive, ...], Field(min_length=1)]
+    probabilities: Annotated[tuple[Probability, ...], Field(min_length=1)]
+    every: PositiveDuration
+
+    @model_validator(mode="after")
+    def _check(self) -> AntagonistWords:
+        if len(self.cores) != len(self.probabilities):
+            raise ValueError(
+                f"{len(self.cores)} cores and {len(self.probabilities)} probabilities are given; one of each is due"
+            )
+        if abs(sum(self.probabilities) - 1.0) > 1e-9:
+            raise ValueError(f"the probabilities add up to {sum(self.probabilities):.12g}, not to 1")
+        return self
+
+
+class SharingWords(Words):
+    """Cores shared evenly, at most one to a request; how many a server can use is up to the antagonist."""
+
+    allocation: Positive
+    antagonist: AntagonistWords | None = None
+
+
+class NormalWork(Words):
+    """Normal service times, clipped at 0."""
+
+    mean: PositiveDuration
+    sd: DurationFromZero
+
+
 class Service(Words):
-    """A simple service model for theory: k slots with exponential or fixed service, or a rate curve."""
+    """A simple service model: k slots or shared cores with a service time, or a rate curve with work of mean 1."""
 
     slots: PositiveCount | None = None
+    sharing: SharingWords | None = None
     exponential: PositiveDuration | None = None
     fixed: PositiveDuration | None = None
+    normal: NormalWork | None = None
     rate_curve: RateCurveWords | None = None
     work: Literal["exponential", "fixed"] | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Service:
-        one_of(self, "slots", "rate_curve")
-        if self.slots is not None:
-            one_of(self, "exponential", "fixed")
+        one_of(self, "slots", "sharing", "rate_curve")
+        if self.rate_curve is None:
+            one_of(self, "exponential", "fixed", "normal")
             if self.work is not None:
-                raise ValueError("work goes with rate_curve; slots take exponential or fixed")
-        elif self.exponential is not None or self.fixed is not None:
-            raise ValueError("exponential and fixed go with slots; a rate_curve takes work")
+                raise ValueError(
+                    "work goes with rate_curve; slots and sharing take exponential, fixed or normal"
+                )
+        elif self.exponential is not None or self.fixed is not None or self.normal is not None:
+            raise ValueError(
+                "exponential, fixed and normal go with slots or sharing; a rate_curve takes work"
+            )
         return self
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from statistics import NormalDist
 from typing import NamedTuple, Protocol
 
 from testbed.draw import uniform
@@ -74,7 +75,7 @@ class ServiceModel(Protocol):
         """Share of the KV memory in use; 0 for a model without one."""
 
     def busy_s(self, now_s: float) -> float:
-        """Seconds of work done so far: at most the time that has passed."""
+        """Seconds of work done so far: at most the time that has passed, unless a server may use more than its share."""
 
 
 def fixed_work(request: Request) -> float:
@@ -89,6 +90,26 @@ def exponential_work(base: int) -> Draw:
         return -math.log(uniform(base, request.request_id))
 
     return draw
+
+
+def normal_work(base: int, mean_s: float, sd_s: float) -> Draw:
+    """Normal demands, clipped at 0 and scaled to mean 1; keyed by request id, as the exponential ones."""
+    standard = NormalDist()
+    mean_work_s = clipped_normal_mean(mean_s, sd_s)
+
+    def draw(request: Request) -> float:
+        work_s = mean_s + sd_s * standard.inv_cdf(uniform(base, request.request_id))
+        return max(0.0, work_s) / mean_work_s
+
+    return draw
+
+
+def clipped_normal_mean(mean: float, sd: float) -> float:
+    """Mean of max(0, x) for a normal x: 1.083 times the mean where mean and standard deviation are equal."""
+    if sd == 0:
+        return mean
+    standard = NormalDist()
+    return mean * standard.cdf(mean / sd) + sd * standard.pdf(mean / sd)
 
 
 class Job:

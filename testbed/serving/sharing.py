@@ -87,7 +87,12 @@ class ProcessorSharing(SimpleService):
     def busy_s(self, now_s: float) -> float:
         """Seconds with somebody here."""
         self._run(now_s)
-        return self._busy_s + (now_s - self._progress_at_s if self._serving else 0.0)
+        unseen_s = (now_s - self._progress_at_s) * self._busy_share() if self._serving else 0.0
+        return self._busy_s + unseen_s
+
+    def _busy_share(self) -> float:
+        """How much of the server those who are here keep busy."""
+        return 1.0
 
     def _rate_per_s(self) -> float:
         """Progress per second of each request that is here."""
@@ -103,7 +108,7 @@ class ProcessorSharing(SimpleService):
     def _run(self, now_s: float) -> None:
         """Do every completion up to now."""
         while (end_s := self._end_s()) <= now_s:
-            self._busy_s += end_s - self._progress_at_s
+            self._busy_s += (end_s - self._progress_at_s) * self._busy_share()
             self._progress_at_s = end_s
             self._progress, _, job = heappop(self._serving)
             self._here.leave(job.request.request_id, job.request.attempt)
@@ -113,7 +118,7 @@ class ProcessorSharing(SimpleService):
         """Bring the progress up to this instant; due before every change of the rate."""
         if self._serving:
             self._progress += (now_s - self._progress_at_s) * self._rate_per_s()
-            self._busy_s += now_s - self._progress_at_s
+            self._busy_s += (now_s - self._progress_at_s) * self._busy_share()
         else:
             self._progress = 0.0
         self._progress_at_s = now_s

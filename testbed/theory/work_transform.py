@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from testbed.scenario.schema import LogNormal, Scenario, Tokens, Traffic
+from testbed.scenario.schema import LogNormal, NormalWork, Scenario, Tokens, Traffic
 from testbed.theory.stability import Complex, Floats, Transform, fixed_work
 from testbed.traffic.capacity import trace_window
 from testbed.traffic.work import mean_tokens
@@ -41,6 +41,8 @@ def cell_transform(scenario: Scenario, cell: str, shares: dict[tuple[str, int], 
     service = scenario.cells[cell].service
     if service is not None:
         curve = service.rate_curve
+        if service.normal is not None:
+            return _clipped_normal(service.normal)
         is_fixed = service.fixed is not None or (curve is not None and service.work == "fixed")
         return fixed_work if is_fixed else None
     parts = [
@@ -99,6 +101,12 @@ def _lognormal_points(words: LogNormal, probabilities: Floats) -> Floats:
     points = np.maximum(1.0, np.exp([sigma * inverse(p) for p in probabilities.tolist()]) * words.mean)
     # The middles of the slices miss the far tail: the mean is set right again.
     return np.asarray(points * max(1.0, words.mean) / points.mean())
+
+
+def _clipped_normal(words: NormalWork) -> Transform:
+    middles = ((np.arange(_POINTS) + 0.5) / _POINTS).tolist()
+    points = np.maximum(0.0, [words.mean + words.sd * NormalDist().inv_cdf(each) for each in middles])
+    return _of_points(points / points.mean())
 
 
 def _of_points(points: NDArray[np.float64]) -> Transform:

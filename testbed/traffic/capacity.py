@@ -13,6 +13,7 @@ from typing import NamedTuple
 from testbed.scenario.schema import Cell, Root, Scenario, Service, Traffic
 from testbed.serving.profile import PROFILES, Profile
 from testbed.serving.rate_curve import RateCurve
+from testbed.serving.service import clipped_normal_mean
 from testbed.traffic.arrivals import pieces_of
 from testbed.traffic.trace import TraceRows, read_trace
 from testbed.traffic.work import mean_tokens
@@ -53,7 +54,7 @@ def cell_profile(cell: Cell, stretch: float) -> Profile | None:
 def cell_curve(scenario: Scenario, cell: str, prompt_mean: float, output_mean: float) -> RateCurve:
     """The rate curve of ONE server of a cell for requests of these mean tokens.
 
-    k slots of mean service S: S + (S/k) n, of capacity k/S; a rate curve C n/(half + n): half/C + n/C.
+    k slots of mean service S, or k shared cores allotted: S + (S/k) n, of capacity k/S; a rate curve C n/(half + n): half/C + n/C.
     """
     words = scenario.cells[cell]
     profile = cell_profile(words, scenario.stretch)
@@ -143,13 +144,22 @@ def trace_lines(scenario: Scenario, name: str) -> list[tuple[str, int, float]]:
     ]
 
 
+def service_mean_s(service: Service) -> float:
+    """Mean service time of slots or shared cores, what is clipped counted in."""
+    if service.normal is not None:
+        return clipped_normal_mean(service.normal.mean, service.normal.sd)
+    mean_s = service.exponential if service.exponential is not None else service.fixed
+    assert mean_s is not None, "slots and sharing have a service time"
+    return mean_s
+
+
 def _service_curve(service: Service) -> RateCurve:
-    if service.slots is not None:
-        mean_s = service.exponential if service.exponential is not None else service.fixed
-        assert mean_s is not None, "slots have a service time"
-        return RateCurve(mean_s, mean_s / service.slots)
+    at_once = service.slots if service.sharing is None else service.sharing.allocation
+    if at_once is not None:
+        mean_s = service_mean_s(service)
+        return RateCurve(mean_s, mean_s / at_once)
     curve = service.rate_curve
-    assert curve is not None, "a service has slots or a rate curve"
+    assert curve is not None, "a service has slots, sharing or a rate curve"
     return RateCurve(curve.half / curve.capacity, 1.0 / curve.capacity)
 
 

@@ -13,9 +13,11 @@ import pytest
 
 from testbed.draw import key_base
 from testbed.roles.messages import Request
+from testbed.serving.antagonist import Antagonist
 from testbed.serving.batch import Batch
+from testbed.serving.cores import SharedCores
 from testbed.serving.profile import PROFILES
-from testbed.serving.service import Served, ServiceModel, exponential_work, fixed_work
+from testbed.serving.service import Served, ServiceModel, exponential_work, fixed_work, normal_work
 from testbed.serving.sharing import ProcessorSharing
 from testbed.serving.slots import Slots
 
@@ -193,12 +195,19 @@ def small_servers() -> list[ServiceModel]:
         Slots(slots=1, mean_s=0.3, draw=EXPONENTIAL, class_count=1),
         Slots(slots=4, mean_s=1.1, draw=fixed_work, class_count=1, speed=1.3),
         ProcessorSharing(capacity_per_s=4.0, half=2.0, draw=EXPONENTIAL, class_count=1),
+        SharedCores(
+            allocation=3.0,
+            mean_s=0.7,
+            draw=EXPONENTIAL,
+            class_count=1,
+            antagonist=Antagonist([4.0, 1.5], [0.7, 0.3], 2.0, key_base(7, "antagonist")),
+        ),
         Batch(PROFILES["small"], 1),
         Batch(PROFILES["small"].with_limits(kv_tokens=300), 1),
     ]
 
 
-@pytest.mark.parametrize("index", range(5))
+@pytest.mark.parametrize("index", range(6))
 def test_little_and_conservation(index: int) -> None:
     """From empty to empty: all come out, and the area under the number present is the sum of sojourns, to 1e-9."""
     run = Run(small_servers()[index], poisson(3.0, seed=11, count=5000), prompt=100, output=20)
@@ -227,3 +236,27 @@ def test_a_shared_server_without_half_does_all_the_work_that_comes() -> None:
     demands_s = math.fsum(EXPONENTIAL(one.request) for one in run.served)
 
     assert server.busy_s(run.end_s) == pytest.approx(demands_s, rel=1e-9)
+
+
+def test_shared_cores_are_the_multi_server_queue_in_the_mean_whatever_the_work() -> None:
+    """Clipped normal work, and yet the mean sojourn of M/M/c (c = 5, a = 4): processor sharing is insensitive."""
+    work = normal_work(key_base(7, "work"), 1.0, 1.0)
+    server = SharedCores(allocation=5, mean_s=1.0, draw=work, class_count=1)
+
+    mean_s, error_s = mean_and_error(Run(server, poisson(4.0, seed=14)).sojourns_s())
+
+    assert error_s < 0.02
+    assert mean_s == pytest.approx(1.0 + erlang_c(5, 4.0) / (5 - 4), abs=4 * error_s)
+
+
+def test_the_core_seconds_used_under_an_antagonist_are_the_work_that_came() -> None:
+    """Busy time times the allocation is the sum of the demands, to 1e-9, however often the cores change."""
+    work = normal_work(key_base(7, "work"), 0.08, 0.08)
+    antagonist = Antagonist([12.0, 6.0, 5.0], [0.80, 0.15, 0.05], 0.5, key_base(7, "antagonist"))
+    server = SharedCores(allocation=6, mean_s=0.1, draw=work, class_count=1, antagonist=antagonist)
+    run = Run(server, poisson(55.0, seed=16, count=20_000))
+
+    demands_s = math.fsum(0.1 * work(one.request) for one in run.served)
+
+    assert len(run.served) == 20_000
+    assert server.busy_s(run.end_s) * 6 == pytest.approx(demands_s, rel=1e-9)

@@ -71,6 +71,11 @@ cells:
     leaf: {policy: pq, count: 2}
     reports: {every: 1 s, phase: in_phase}
   eu: {servers: 2, service: {slots: 3, exponential: 1 s}, leaf: {policy: w}}
+  africa:
+    servers: 1
+    service:
+      sharing: {allocation: 6, antagonist: {cores: [12, 5], probabilities: [0.75, 0.25], every: 10 s}}
+      normal: {mean: 80 ms, sd: 80 ms}
   asia: {servers: 1, profile: small, max_sequences: 8, kv_tokens: 9000, step_tokens: 512}
 roots:
   a:

@@ -286,11 +286,33 @@ MALFORMED = {
     ),
     "a service of two kinds": (
         edit("profile: small", "service: {slots: 1, rate_curve: {capacity: 8 /s, half: 2}}"),
-        "4: cells.us.service: exactly one of slots, rate_curve is due, slots and rate_curve are given",
+        "4: cells.us.service: exactly one of slots, sharing, rate_curve is due, slots and rate_curve are given",
     ),
     "slots that take no time": (
         edit("profile: small", "service: {slots: 1}"),
-        "4: cells.us.service: exactly one of exponential, fixed is due, none is given",
+        "4: cells.us.service: exactly one of exponential, fixed, normal is due, none is given",
+    ),
+    "work for slots": (
+        edit("profile: small", "service: {slots: 1, fixed: 1 s, work: fixed}"),
+        "4: cells.us.service: work goes with rate_curve; slots and sharing take exponential, fixed or normal",
+    ),
+    "a service time for a rate curve": (
+        edit("profile: small", "service: {rate_curve: {capacity: 8 /s, half: 2}, fixed: 1 s}"),
+        "4: cells.us.service: exponential, fixed and normal go with slots or sharing; a rate_curve takes work",
+    ),
+    "an antagonist that leaves something else now and then": (
+        edit(
+            "profile: small",
+            "service: {sharing: {allocation: 6, antagonist: {cores: [12, 6], probabilities: [0.8, 0.1], every: 10 s}}, fixed: 1 s}",
+        ),
+        "4: cells.us.service.sharing.antagonist: the probabilities add up to 0.9, not to 1",
+    ),
+    "an antagonist without a probability": (
+        edit(
+            "profile: small",
+            "service: {sharing: {allocation: 6, antagonist: {cores: [12, 6], probabilities: [1.0], every: 10 s}}, fixed: 1 s}",
+        ),
+        "4: cells.us.service.sharing.antagonist: 2 cores and 1 probabilities are given; one of each is due",
     ),
     "flow routing at a leaf": (
         edit("leaf: {policy: idlest}", "leaf: {policy: flow}"),

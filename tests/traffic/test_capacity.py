@@ -51,6 +51,7 @@ def test_a_cells_own_limits_lower_its_cap() -> None:
     [
         ({"slots": 16, "exponential": "2 s"}, 2.0 + 2.0 / 16, 8.0),
         ({"slots": 1, "fixed": "10 ms"}, 0.02, 100.0),
+        ({"sharing": {"allocation": 4.0}, "exponential": "2 s"}, 2.0 + 2.0 / 4, 2.0),
         ({"rate_curve": {"capacity": "50 /s", "half": 100.0}}, 101 / 50, 50.0),
     ],
 )
