@@ -1,7 +1,8 @@
 """The loop delay of each root and cell: measured from the records, and predicted from the scenario.
 
 T_ij = request travel (root's sending to leaf's receipt) + mean age of the observation when it is used. It is used
-at the updates of policies that move probabilities, and at every request by policies that choose anew each time.
+at the updates of policies that move probabilities, each weighted by the time its shares were in effect, and at every
+request by policies that choose anew each time.
 The reply path and the update interval are not part of it.
 
 Source: measures.md, section 2.
@@ -81,14 +82,62 @@ def best_loop_delay_s(scenario: Scenario, topology: Topology, pairs: list[PairDe
 def _pair(tables: Tables, window: Window, root: str, name: str, cell: str, chosen: Mask) -> PairDelay:
     requests = tables["requests"]
     travel_s = mean(requests["at_leaf_s"][chosen] - requests["sent_at_s"][chosen])
-    ages_s = _ages_at_updates(tables.get("updates", {}), window, root, name, cell)
-    age_s = mean(ages_s if len(ages_s) else requests["staleness_s"][chosen])
+    at_s, ages_s, weights_s = _uses(tables.get("updates", {}), window, root, name, cell)
+    if not len(at_s):
+        at_s, ages_s = requests["sent_at_s"][chosen], requests["staleness_s"][chosen]
+        weights_s = np.ones(len(at_s))
+    of_leaves_s = _ages_over_leaves(tables.get("observations", {}), root, cell, at_s)
+    age_s = _weighted_mean(ages_s if of_leaves_s is None else of_leaves_s, weights_s)
     return PairDelay(root, name, cell, travel_s, age_s, int(chosen.sum()))
 
 
-def _ages_at_updates(updates: Table, window: Window, root: str, name: str, cell: str) -> Floats:
+def _uses(updates: Table, window: Window, root: str, name: str, cell: str) -> tuple[Floats, Floats, Floats]:
+    """Of each update: its instant, the age of the observation, and how long its shares were in effect.
+
+    A move that was made anew at once, because further reports came at the same instant, thus does not count.
+    """
     if not updates:
-        return np.empty(0)
+        return np.empty(0), np.empty(0), np.empty(0)
     mine = (updates["root"] == root) & (updates["class"] == name) & (updates["cell"] == cell)
     mine &= window.holds(updates["used_at_s"])
-    return np.asarray(updates["used_at_s"][mine] - updates["measured_at_s"][mine])
+    at_s = updates["used_at_s"][mine]
+    order = np.argsort(at_s, kind="stable")
+    at_s, measured_at_s = at_s[order], updates["measured_at_s"][mine][order]
+    lasting_s = np.diff(at_s)
+    weights_s = np.append(lasting_s, lasting_s.mean() if len(lasting_s) else 1.0)
+    return at_s, at_s - measured_at_s, weights_s[: len(at_s)]
+
+
+def _ages_over_leaves(observations: Table, root: str, cell: str, at_s: Floats) -> Floats | None:
+    """Age at these instants of what a root knew of a cell, the mean over its leaves; None for a single leaf.
+
+    Each leaf has a part of the cell's requests, so the mean is the age of their sum; staleness is that of the
+    oldest report.
+    """
+    if not observations:
+        return None
+    of_cell = (observations["root"] == root) & (observations["cell"] == cell)
+    leaves = list(dict.fromkeys(observations["leaf"][of_cell].tolist()))
+    if len(leaves) < 2:
+        return None
+    return np.asarray(
+        np.mean(
+            [_ages(observations, of_cell & (observations["leaf"] == leaf), at_s) for leaf in leaves], axis=0
+        )
+    )
+
+
+def _ages(observations: Table, mine: Mask, at_s: Floats) -> Floats:
+    """Age of the newest report received by each instant; NaN before the first."""
+    order = np.argsort(observations["received_at_s"][mine], kind="stable")
+    received_at_s = observations["received_at_s"][mine][order]
+    newest_at_s = np.maximum.accumulate(observations["measured_at_s"][mine][order])
+    newest_at_s = np.concatenate(([math.nan], newest_at_s))
+    return np.asarray(at_s - newest_at_s[np.searchsorted(received_at_s, at_s, side="right")])
+
+
+def _weighted_mean(values: Floats, weights: Floats) -> float:
+    """Over the finite values; NaN where none has a weight."""
+    known = np.isfinite(values)
+    total = float(weights[known].sum())
+    return float((values[known] * weights[known]).sum()) / total if total > 0.0 else math.nan

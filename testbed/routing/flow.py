@@ -9,8 +9,9 @@ seconds, per s for one in requests. Source: DGD-LB (arXiv 2504.10693), whose ste
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from testbed.roles.messages import Request
@@ -20,13 +21,17 @@ from testbed.routing.view import Target, View
 from testbed.routing.weighted import Chance, LowDiscrepancy, Sampler, Weights, shares_by
 from testbed.scenario.policy_words import FlowPolicy
 
+# Reports are of one lot within this part of the time since the lot before: far above the lateness of a live run,
+# far below the distance of cells that report in turn.
+TOGETHER = 0.05
+
 
 class Update(NamedTuple):
     """One move of a policy's probabilities, for the records; the lists are in the order of `view.targets`."""
 
     interval_s: float  # time that the update stands for
     step: float
-    before: list[float]
+    before: list[float]  # those in effect until now
     after: list[float]
     costs: list[float]
     clipped: list[bool]  # the cost was cut at its ceiling
@@ -61,8 +66,11 @@ class Flow:
             self._refit(view)
         return view.targets[self._sampler.pick(request, rng)] if view.allowed else None
 
-    def move(self, view: View, interval_s: float) -> Update | None:
-        """One gradient step that stands for `interval_s` seconds; None if no target is allowed."""
+    def move(self, view: View, interval_s: float, since: Sequence[float] | None = None) -> Update | None:
+        """One gradient step that stands for `interval_s` seconds, from the shares `since` or those of the moment.
+
+        None if no target is allowed.
+        """
         if view.allowed is not self._allowed:
             self._refit(view)
         if not view.allowed:
@@ -70,7 +78,7 @@ class Flow:
         before = self.shares
         costs = [self.cost(target) for target in view.targets]
         gain = self._step * interval_s
-        moved = [share - gain * cost for share, cost in zip(before, costs, strict=True)]
+        moved = [share - gain * cost for share, cost in zip(since or before, costs, strict=True)]
         self.shares = project(moved, self._is_allowed)
         self._sampler.set_shares(self.shares)
         clipped = [self._is_clipped(target) for target in view.targets]
@@ -102,19 +110,37 @@ class TimedFlow(Flow):
 
 
 class ReportedFlow(Flow):
-    """Moves at each report, for the time since the last move."""
+    """Moves at each report, for the time since the last move.
+
+    Reports that come together (cells that report in phase) are one lot: each makes the move of the lot anew, from
+    the shares before it, with all that is known by then. Otherwise the first of them would move the shares for the
+    whole period on news of the others that is one period old.
+    """
 
     first_interval_s = 0.0
-    _moved_at_s: float | None = None
+    _before: list[float]  # the shares before the lot
+    _before_at_s = 0.0  # when they had come to stand for all news until then
+    _lot_at_s = math.nan  # when the first report of the lot came
+    _last_at_s = math.nan
 
     def on_report(self, view: View, target: Target) -> Update | None:
-        """One step for the time since the last; none for a second report at the same instant."""
-        last_at_s = self._moved_at_s
-        interval_s = self.first_interval_s if last_at_s is None else view.now_s - last_at_s
-        if interval_s <= 0:
-            return None
-        self._moved_at_s = view.now_s
-        return self.move(view, interval_s)
+        """One step for the time since the lot before; made anew for each further report of a lot."""
+        now_s = view.now_s
+        if view.allowed is not self._allowed or not self._is_of_lot(now_s):
+            self._open_lot(view, now_s)
+        self._last_at_s = now_s
+        return self.move(view, now_s - self._before_at_s, self._before)
+
+    def _is_of_lot(self, now_s: float) -> bool:
+        return now_s - self._lot_at_s <= TOGETHER * (self._lot_at_s - self._before_at_s)
+
+    def _open_lot(self, view: View, now_s: float) -> None:
+        if view.allowed is not self._allowed:
+            self._refit(view)
+        is_first = self._last_at_s != self._last_at_s
+        self._before = self.shares
+        self._before_at_s = now_s - self.first_interval_s if is_first else self._last_at_s
+        self._lot_at_s = now_s
 
 
 def build_flow(spec: FlowPolicy, view: View, report_every_s: float, output_mean: float) -> Flow:

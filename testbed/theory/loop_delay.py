@@ -12,6 +12,7 @@ from testbed.links.delay import least_delay_s, mean_delay_s
 from testbed.scenario.policy_words import FlowPolicy, Policy
 from testbed.scenario.schema import Reports, Scenario
 from testbed.scenario.topology import Effect, Topology, root_name
+from testbed.theory.report_gap import Reporter, mean_wait_s
 
 
 class PathDelay(NamedTuple):
@@ -60,17 +61,38 @@ def reports_of(scenario: Scenario, cell: str) -> Reports:
 
 
 def observation_age_s(scenario: Scenario, delays: PathDelays, root: str, cell: str, policy: Policy) -> float:
-    """Mean age of a cell's observation when a root's policy uses it.
+    """Mean age of a cell's observation when a root's policy uses it; infinite where all reports are lost.
 
-    Delay + R (1/2 + p / (1 - p)), R the report period, p the loss of reports; the delay alone where every report
-    triggers an update. Infinite where all reports are lost.
+    At a random instant it is delay + R (1/2 + p / (1 - p)), R the report period, p the loss of reports; so it is
+    for a policy with a timer of its own. Where every report triggers an update, the observation is used at the
+    beginning of each gap between reports of any cell, for as long as that gap lasts, and the mean time from there,
+    which is the mean wait for the next report, does not count. (One cell: the delay alone. K cells that report in
+    turn: delay + (K - 1)/K R (1/2 + p / (1 - p)).)
+
+    With several leaves it is the mean over them, since each has a part of the cell's requests.
     """
     news = delays.between(root, cell, "observation")
     if news.loss >= 1.0:
         return math.inf
+    age_s = news.mean_s + reports_of(scenario, cell).every * (0.5 + news.loss / (1.0 - news.loss))
     if isinstance(policy, FlowPolicy) and policy.update == "on_report":
-        return news.mean_s
-    return news.mean_s + reports_of(scenario, cell).every * (0.5 + news.loss / (1.0 - news.loss))
+        return age_s - mean_wait_s(reporters(scenario, delays, root))
+    return age_s
+
+
+def reporters(scenario: Scenario, delays: PathDelays, root: str) -> list[Reporter]:
+    """The leaves whose reports can reach a root, at their mean delays; jitter is left out."""
+    found = []
+    leaves = sum(cell.leaf.count for cell in scenario.cells.values())
+    place = 0
+    for name, cell in scenario.cells.items():
+        reports, news = reports_of(scenario, name), delays.between(root, name, "observation")
+        for _ in range(cell.leaf.count):
+            phase_s = 0.0 if reports.phase == "in_phase" else reports.every * place / leaves
+            place += 1
+            if news.loss < 1.0:
+                found.append(Reporter(reports.every, phase_s + news.mean_s, news.loss))
+    return found
 
 
 def loop_delay_s(scenario: Scenario, delays: PathDelays, root: str, cell: str, policy: Policy) -> float:

@@ -128,21 +128,78 @@ def test_the_measured_loop_delay_is_the_predicted_one(tmp_path, every_ms, delay_
     assert predicted_s == pytest.approx((35 + age_ms) / 1000, rel=1e-6)
 
 
-@pytest.mark.parametrize(("cells", "others"), [(1, 0.0), (2, 0.5)])
+CELL = "{servers: 2, service: {slots: 1, fixed: 5 ms}}"
+ON_REPORT = "{kind: flow, step: 0.01 /s^2, update: on_report}"
+
+
+def loop_of_cells(
+    count: int, loss: int, *, phase: str = "staggered", leaves: int = 1, policy: str = ON_REPORT
+) -> str:
+    """The loop with so many alike cells, reports every 100 ms, 200 ms late."""
+    text = LOOP % {"every": 100, "delay": 200, "loss": loss, "policy": policy}
+    cell = CELL.replace("}}", f"}}, leaf: {{count: {leaves}}}}}")
+    cells = ", ".join(f"c{i}: {cell}" for i in range(count))
+    text = text.replace(text[text.index("cells:") : text.index("roots:")], f"cells: {{{cells}}}\n")
+    return text.replace("reports: {every: 100 ms}", f"reports: {{every: 100 ms, phase: {phase}}}")
+
+
+@pytest.mark.parametrize(
+    ("cells", "loss", "older_ms"),
+    [
+        (1, 20, 0.0),
+        (2, 20, 1 / 2 * 100 * (0.5 + 0.25)),
+        (4, 0, 3 / 4 * 50),
+        (3, 40, 2 / 3 * 100 * (0.5 + 2 / 3)),
+    ],
+)
 def test_where_reports_trigger_updates_the_reported_cell_is_fresh_and_the_others_wait(
-    tmp_path, cells, others
+    tmp_path, cells, loss, older_ms
 ):
     """An update costs every cell anew: the one that reported is as old as its link, each other R (1/2 + p / (1 - p)) older."""
-    policy = "{kind: flow, step: 0.01 /s^2, update: on_report}"
-    text = LOOP % {"every": 100, "delay": 200, "loss": 20, "policy": policy}
-    if cells == 1:
-        text = text.replace(", eu: {servers: 2, service: {slots: 1, fixed: 5 ms}}", "")
-    age_ms = 200 + others * 100 * (0.5 + 0.2 / 0.8)
+    run = run_text(tmp_path / "main", loop_of_cells(cells, loss))
 
-    measured_s = loop_delays_s(run_text(tmp_path / "main", text))
+    measured_s = loop_delays_s(run)
 
-    assert measured_s["root.near"] == pytest.approx((10 + age_ms) / 1000, rel=0.04)
-    assert measured_s["root.far"] == pytest.approx((60 + age_ms) / 1000, rel=0.04)
+    assert measured_s["root.near"] == pytest.approx((210 + older_ms) / 1000, rel=0.04)
+    assert measured_s["root.far"] == pytest.approx((260 + older_ms) / 1000, rel=0.04)
+    predicted_s = predicted_loop_delay_s(run.scenario, build_topology(run.scenario))
+    assert predicted_s == pytest.approx((235 + older_ms) / 1000, rel=1e-6)
+
+
+def test_cells_that_report_in_phase_are_all_fresh_when_the_shares_move(tmp_path):
+    """However many reports come at one instant, the move that stays uses them all; the steps add up to the time."""
+    run = run_text(
+        tmp_path / "main",
+        loop_of_cells(3, 0, phase="in_phase").replace("jitter: {uniform: 20 ms}", "loss: 0 %"),
+    )
+
+    updates = run.tables["updates"]
+    last = (updates["root"] == "root.near") & (updates["used_at_s"] > 2.0)
+    instants, counts = np.unique(updates["used_at_s"][last], return_counts=True)
+    assert (counts == 9).all()  # three moves of three shares each at every instant
+    for at_s in instants[:20]:
+        there = last & (updates["used_at_s"] == at_s)
+        newest = there & (updates["update"] == updates["update"][there].max())
+        assert updates["measured_at_s"][newest] == pytest.approx(at_s - 0.2)
+        assert updates["interval_s"][there] == pytest.approx(0.1)
+    assert loop_delays_s(run) == pytest.approx({"root.near": 0.21, "root.far": 0.26}, rel=1e-6)
+    assert predicted_loop_delay_s(run.scenario, build_topology(run.scenario)) == pytest.approx(
+        0.235, rel=1e-6
+    )
+
+
+@pytest.mark.parametrize("policy", [ON_REPORT, TIMER % 73, "{kind: least_cost}"])
+def test_the_age_of_what_several_leaves_tell_is_the_mean_over_them(tmp_path, policy):
+    """Two leaves a cell, two cells: with a timer half a period, with updates on report 3/4 of that."""
+    run = run_text(tmp_path / "main", loop_of_cells(2, 0, leaves=2, policy=policy))
+    older_ms = 50 * (3 / 4 if "on_report" in policy else 1)
+
+    measured_s = loop_delays_s(run)
+
+    assert measured_s["root.near"] == pytest.approx((210 + older_ms) / 1000, rel=0.03)
+    assert measured_s["root.far"] == pytest.approx((260 + older_ms) / 1000, rel=0.03)
+    predicted_s = predicted_loop_delay_s(run.scenario, build_topology(run.scenario))
+    assert predicted_s == pytest.approx((235 + older_ms) / 1000, rel=1e-6)
 
 
 def loop_delays_s(run: VirtualRun) -> dict[str, float]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from testbed.routing.flow import Flow, ReportedFlow, TimedFlow, build_flow
+from testbed.routing.flow import Flow, ReportedFlow, TimedFlow, Update, build_flow
 from testbed.routing.view import View
 from testbed.scenario.policy_words import FlowPolicy
 from testbed.scenario.quantity import Step
@@ -48,19 +48,56 @@ def test_the_interval_may_differ_from_the_period_of_reports() -> None:
     assert update.interval_s == 2.0
 
 
-def test_on_report_each_move_stands_for_the_time_since_the_last() -> None:
-    view = view_of([0, 10])
-    flow = flow_of(view, update="on_report")
+def on_reports(view: View, instants: list[float], **words: Any) -> list[Update]:
+    """The moves of a policy that follows reports, which come at these instants."""
+    flow = flow_of(view, update="on_report", **words)
     assert isinstance(flow, ReportedFlow)
     assert not hasattr(flow, "on_tick")
-    intervals = []
-
-    for now_s in (3.0, 3.2, 3.2, 4.0):
+    updates = []
+    for now_s in instants:
         view.now_s = now_s
         update = flow.on_report(view, view.targets[0])
-        intervals.append(None if update is None else update.interval_s)
+        assert update is not None
+        updates.append(update)
+    return updates
 
-    assert intervals == [0.5, pytest.approx(0.2), None, pytest.approx(0.8)]
+
+def test_on_report_each_move_stands_for_the_time_since_the_last() -> None:
+    updates = on_reports(view_of([0, 10]), [3.0, 3.2, 4.0])
+
+    assert [update.interval_s for update in updates] == pytest.approx([0.5, 0.2, 0.8])
+
+
+def test_reports_at_one_instant_make_one_move_with_the_news_of_all() -> None:
+    """Two cells report at once: the move for the whole period is made again, from the same shares, with both."""
+    view = view_of([10, 10])
+    flow = flow_of(view, update="on_report")
+    assert isinstance(flow, ReportedFlow)
+    a, b = view.targets
+    at_once = flow_of(view_of([4, 16]))
+
+    view.now_s = 3.0
+    a.on_report("a", report(4, measured_at_s=1.0), 3.0)
+    first = flow.on_report(view, a)
+    b.on_report("b", report(16, measured_at_s=1.0), 3.0)
+    second = flow.on_report(view, b)
+
+    expected = at_once.move(view, 0.5)
+    assert first is not None
+    assert second is not None
+    assert expected is not None
+    assert (first.interval_s, second.interval_s) == (0.5, 0.5)
+    assert second.before == first.after
+    assert flow.shares == second.after == expected.after != first.after
+
+
+def test_reports_that_come_almost_together_are_one_lot_too() -> None:
+    """In a live run those of one instant are handled some time apart; the intervals of the lots fill the time."""
+    updates = on_reports(view_of([0, 10]), [3.0, 3.001, 3.004, 3.5, 3.503, 3.9])
+
+    assert [update.interval_s for update in updates] == pytest.approx(
+        [0.5, 0.501, 0.504, 0.496, 0.499, 0.397]
+    )
 
 
 def test_the_start_may_be_even_by_capacity_or_given() -> None:

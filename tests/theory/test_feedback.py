@@ -43,7 +43,7 @@ cells:
   a: {servers: 1, service: {rate_curve: {capacity: 50 /s, half: 100.0}}}
   b: {servers: 1, service: {rate_curve: {capacity: 50 /s, half: 100.0}}}
 roots: {%s}
-reports: {every: 1 ms}
+reports: {every: 1 ms, phase: in_phase}
 policies: {flow: {kind: flow, cost: %s, step: 0.001 %s, update: on_report}}
 links:
   - {from: root.*, to: cell.*, path: request, delay: 200 ms}

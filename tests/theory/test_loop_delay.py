@@ -28,10 +28,21 @@ def test_a_free_running_timer_sees_reports_half_a_period_old_and_longer_when_som
     assert loop_of(herding(), policy) == pytest.approx(0.020 + 0.500 + 0.1 * (0.5 + 0.01 / 0.99))
 
 
-def test_an_update_at_every_report_sees_the_report_as_it_comes() -> None:
+def test_an_update_at_every_report_sees_the_reported_cell_as_it_comes_and_the_others_as_they_wait() -> None:
+    """Three cells in turn: two thirds of what a timer of its own would see beyond the delay."""
     policies = {"flow": {"kind": "flow", "step": "0.12 /s^2", "update": "on_report"}}
 
-    assert loop_of(herding(policies=policies)) == pytest.approx(0.520)
+    assert loop_of(herding(policies=policies)) == pytest.approx(0.520 + 2 / 3 * 0.1 * (0.5 + 0.01 / 0.99))
+
+
+def test_in_phase_reports_are_all_used_at_their_instant_unless_they_are_lost() -> None:
+    """The wait for a cell's own report, p / (1 - p) periods, less that for any of the three."""
+    policies = {"flow": {"kind": "flow", "step": "0.12 /s^2", "update": "on_report"}}
+    reports = {"every": "100 ms", "phase": "in_phase"}
+
+    delay_s = loop_of(herding(policies=policies, reports=reports))
+
+    assert delay_s == pytest.approx(0.520 + 0.1 * (0.01 / 0.99 - 1e-6 / (1 - 1e-6)))
 
 
 def test_a_cell_may_report_at_its_own_pace() -> None:
