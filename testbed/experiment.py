@@ -22,6 +22,7 @@ from testbed.record.merge import merge_run
 from testbed.record.outcome import RunOutcome
 from testbed.record.read import read_tables
 from testbed.record.run_folder import ArmFolder, RunFolder
+from testbed.record.split_file import load_split, save_split
 from testbed.record.summary_file import load_summary
 from testbed.roles.build import World
 from testbed.runtime.launch import run_live
@@ -32,6 +33,7 @@ from testbed.scenario.load import ScenarioFile, dump_scenario, load_scenario
 from testbed.scenario.schema import Scenario
 from testbed.scenario.shorten import with_duration
 from testbed.scenario.topology import Topology, build_topology
+from testbed.theory.optimal_split import optimal_shares
 from testbed.traffic.plan import build_plan
 
 ENGINES = ("live", "virtual")
@@ -140,6 +142,7 @@ def run_arm(folder: ArmFolder, scenario: Scenario, engine: str, display: Display
     text = dump_scenario(scenario)
     folder.scenario.write_text(text)
     topology = build_topology(scenario)
+    save_split(folder, optimal_shares(scenario, topology))
     with display(folder.name, scenario, topology) as shown:
         outcome = _run_engine(folder, scenario, text, engine, shown)
     outcome.save(folder.outcome)  # before merging: should that fail, how the run ended is known
@@ -193,7 +196,7 @@ def _run_engine(folder: ArmFolder, scenario: Scenario, text: str, engine: str, s
         node="",
         started="virtual",  # the same in every run: logs of one seed are equal to the byte
     )
-    return VirtualEngine(folder, World(scaled, topology, plan), header).run(shown.show)
+    return VirtualEngine(folder, World(scaled, topology, plan, load_split(folder)), header).run(shown.show)
 
 
 def _timed(file: ScenarioFile, options: Options) -> dict[str, Scenario]:

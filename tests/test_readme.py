@@ -70,8 +70,8 @@ def test_the_scenarios_in_readme_are_those_that_are_shipped():
     "words",
     [
         schema.Scenario, schema.Cell, schema.Root, schema.Traffic, schema.Reports, schema.TrafficClass, schema.Trace,
-        schema.LinkLine, schema.FaultLine, schema.Records, schema.Live, policy_words.WeightedPolicy, policy_words.LeastCostPolicy,
-        policy_words.FlowPolicy, policy_words.PrequalPolicy, schema.Service,
+        schema.LinkLine, schema.FaultLine, schema.Records, schema.Live, schema.Service,
+        *policy_words.POLICY_KINDS.values(),
     ],
 )  # fmt: skip
 def test_every_key_of_the_scenario_stands_in_readme(words):
@@ -80,6 +80,18 @@ def test_every_key_of_the_scenario_stands_in_readme(words):
     missing = [key for key in keys if not re.search(rf"\b{key}\b", README)]
 
     assert missing == []
+
+
+def test_every_kind_of_policy_has_its_row_in_readme():
+    """Its rule and when to use it; its keys, where it has any."""
+    rows = [line.split(" | ") for line in README.splitlines() if line.startswith("| `")]
+    kinds = {kind: row for row in rows for kind in re.findall(r"`(\w+)`", row[0])}
+
+    for kind, words in policy_words.POLICY_KINDS.items():
+        assert kind in kinds, kind
+        assert len(kinds[kind]) == 4, kind
+        assert all(kinds[kind][1:3]), kind
+        assert bool(kinds[kind][3].strip("| ")) == (len(words.model_fields) > 1), kind
 
 
 def test_every_table_of_a_run_stands_in_readme():

@@ -7,6 +7,7 @@ RUN/
   figures/             figures that compare the arms
   arms/ARM/
     scenario.yaml      the resolved scenario of the arm, defaults filled in
+    optimal_split.json shares that `static_optimal` was told, where a policy is of that kind
     outcome.json       how it ended, as the engine saw it
     logs/NODE.log      framed chunks, one file a node
     stderr/NODE.txt    what the node's process said
@@ -47,6 +48,11 @@ class ArmFolder:
     def outcome(self) -> Path:
         """How the run ended."""
         return self.path / "outcome.json"
+
+    @property
+    def optimal_split(self) -> Path:
+        """The shares that `static_optimal` was told, where a policy is of that kind."""
+        return self.path / "optimal_split.json"
 
     @property
     def tables(self) -> Path:

@@ -5,8 +5,8 @@ Everything here is in run time: the scenario has been scaled.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from testbed.draw import key_base, uniform
 from testbed.roles.environment import Environment, Role
@@ -18,7 +18,7 @@ from testbed.roles.server import Server
 from testbed.routing.cost import cost_function
 from testbed.routing.policy import build_policy, policy_hooks
 from testbed.routing.view import Target, View
-from testbed.scenario.policy_words import PrequalPolicy
+from testbed.scenario.policy_words import IdleQueuePolicy, PrequalPolicy
 from testbed.scenario.schema import Cell, Scenario, Service, SharingWords, Traffic
 from testbed.scenario.topology import Node, Topology, leaf_policy, reads_reports
 from testbed.serving.antagonist import Antagonist
@@ -42,11 +42,19 @@ HALF_STEP = 0.5  # an arrival waits half a step on average before its batch take
 
 @dataclass(frozen=True)
 class World:
-    """All that the nodes of a run have in common: the scenario in run time, its topology and its plan."""
+    """All that the nodes of a run have in common.
+
+    Attributes:
+        scenario: in run time.
+        topology: its nodes and links.
+        plan: the requests that will arrive.
+        optimal_shares: of the cells, by line of traffic (`root.west:0`), where its policy is `static_optimal`.
+    """
 
     scenario: Scenario
     topology: Topology
     plan: Plan
+    optimal_shares: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
 
 def build_role(name: str, world: World, env: Environment) -> Role:
@@ -92,6 +100,7 @@ def _stream(
     policy = build_policy(
         spec, view, seed=scenario.seed, node=f"{node.name}:{index}",
         report_every_s=scenario.reports.every, output_mean=output_mean,
+        optimal_shares=world.optimal_shares.get(f"{node.name}:{index}"),
     )  # fmt: skip
     hooks = policy_hooks(policy)
     cost = hooks.cost or cost_function("in_flight_per_capacity", "profile", output_mean)
@@ -149,6 +158,7 @@ def _build_server(node: Node, world: World, env: Environment) -> Server:
         samples=Schedule(samples_s, first_sample_s),
         reports=reports,
         leaves=list(topology.leaves[node.cell]),
+        queues_when_idle=isinstance(policy, IdleQueuePolicy),
         answers_probes=isinstance(policy, PrequalPolicy) or ":" in policy.kind,
     )
 

@@ -288,6 +288,8 @@ class Leaf:
         self._area(opened.server, now_s)
         opened.server.on_answered(request_id)
         self._timed_out.add(request_id)
+        if self._hooks.on_reply is not None:
+            self._hooks.on_reply(opened.server, now_s - opened.sent_at_s, Outcome.TIMED_OUT)
         self._answer(opened, int(Outcome.TIMED_OUT), now_s)
 
     def _close(self, request_id: int) -> _Open | None:

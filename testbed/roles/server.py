@@ -7,6 +7,9 @@ Messages seen: `Request` and `Probe` from leaves, `Cancel`, and `Setting` from t
 speed. A request that could never fit into the memory is answered FAILED at once.
 
 Timers: `step`; `sample` records the truth; `report` tells the leaves, where their policy reads reports.
+
+Where the leaves join idle queues there is no timer: a server reports when it runs out of work, to one leaf at random,
+in whose queue it then stands; when another leaf gives it a request it reports there once more, and stands in none.
 """
 
 from __future__ import annotations
@@ -41,6 +44,7 @@ class Server:
         reports: Schedule | None,
         leaves: list[str],
         answers_probes: bool,
+        queues_when_idle: bool = False,
     ) -> None:
         """Args:
         env: the world around.
@@ -50,6 +54,7 @@ class Server:
         reports: when to report to the leaves; None where they do not read reports.
         leaves: the leaves to report to.
         answers_probes: leaves probe this server, so it remembers recent latencies.
+        queues_when_idle: leaves keep queues of idle servers, so it reports when it becomes idle.
         """
         self._env = env
         self._name = name
@@ -58,6 +63,8 @@ class Server:
         self._reports = reports
         self._leaves = leaves
         self._memory = LatencyMemory() if answers_probes else None
+        self._queue_rng = env.rng("idle") if queues_when_idle else None
+        self._queue_at: str | None = None  # the leaf in whose queue of idle servers it stands
         self._leaf_of: dict[tuple[int, int], tuple[str, int]] = {}  # -> leaf, in flight when it came
         self._step_at_s = float("inf")
         self._arrivals = 0
@@ -69,6 +76,7 @@ class Server:
         self._env.set_timer("sample", self._samples.next_at_s)
         if self._reports is not None:
             self._env.set_timer("report", self._reports.next_at_s)
+        self._join_idle_queue()
 
     def on_message(self, source: str, message: Message | Setting) -> None:
         """Take a request, a probe, a cancellation, or a change of speed."""
@@ -122,10 +130,15 @@ class Server:
                     request[0], request[1], int(Outcome.FAILED), 0.0, self._service.queued, len(self._leaf_of)
                 ),
             )
+            if self._queue_at == leaf:  # which took us out of its queue, for nothing
+                self._queue_at = None
+                self._join_idle_queue()
             return
         self._service.admit(request, now_s)
         self._leaf_of[request[0], request[1]] = (leaf, len(self._leaf_of))
         self._await_step()
+        if self._queue_at is not None:
+            self._leave_idle_queue(leaf)
 
     def _on_probe(self, leaf: str, probe: Probe) -> None:
         now_s = self._env.now_s()
@@ -137,6 +150,7 @@ class Server:
         if self._service.cancel(cancel.request_id, cancel.attempt, self._env.now_s()):
             del self._leaf_of[cancel.request_id, cancel.attempt]
             self._await_step()
+            self._join_idle_queue()
 
     def _advance(self, now_s: float) -> None:
         """Answer everything that finished by now."""
@@ -152,6 +166,21 @@ class Server:
                 leaf,
                 Reply(request.request_id, request.attempt, int(Outcome.COMPLETED), residence_s, self._service.queued, len(self._leaf_of)),
             )  # fmt: skip
+        if self._queue_rng is not None:
+            self._join_idle_queue()
+
+    def _join_idle_queue(self) -> None:
+        """Without work, and in no queue yet: stand in that of one leaf, drawn at random."""
+        if self._queue_rng is None or self._leaf_of or self._queue_at is not None:
+            return
+        self._queue_at = self._leaves[int(self._queue_rng.random() * len(self._leaves))]
+        self._send_report([self._queue_at])
+
+    def _leave_idle_queue(self, leaf: str) -> None:
+        """A leaf has given us work; if it is not the one that took us out of its queue, that one is to know."""
+        queue_at, self._queue_at = self._queue_at, None
+        if queue_at is not None and queue_at != leaf:
+            self._send_report([queue_at])
 
     def _await_step(self) -> None:
         next_at_s = self._service.next_event_s()
@@ -179,6 +208,10 @@ class Server:
 
     def _report(self) -> None:
         assert self._reports is not None
+        self._send_report(self._leaves)
+        self._env.set_timer("report", self._reports.passed(self._env.now_s()))
+
+    def _send_report(self, leaves: list[str]) -> None:
         now_s = self._env.now_s()
         service = self._service
         tokens = (
@@ -191,9 +224,8 @@ class Server:
             0.0, 1.0, float("nan"), float("nan"), 0.0,
         )  # fmt: skip
         self._sequence += 1
-        for leaf in self._leaves:
+        for leaf in leaves:
             self._env.send(leaf, report)
-        self._env.set_timer("report", self._reports.passed(now_s))
 
     def _record(self, served: Served) -> None:
         request = served.request

@@ -15,7 +15,7 @@ from testbed.routing.cost import cost_function
 from testbed.routing.view import Target, View
 from testbed.scenario.policy_words import CostPolicy, LeastCostPolicy, TwoChoicesPolicy
 
-_INDEX = attrgetter("index")
+BY_INDEX = attrgetter("index")
 
 
 class RandomChoice:
@@ -61,15 +61,18 @@ class LeastCost:
 
     def choose(self, view: View, request: Request, rng: random.Random) -> Target | None:
         """The cheapest as the view has it."""
-        allowed = view.allowed
-        if len(allowed) < 2:
-            return allowed[0] if allowed else None
-        costs = list(map(self.cost, allowed))
+        return self.cheapest(view.allowed, rng)
+
+    def cheapest(self, candidates: Sequence[Target], rng: random.Random) -> Target | None:
+        """The cheapest of these, which are in the order of their indices."""
+        if len(candidates) < 2:
+            return candidates[0] if candidates else None
+        costs = list(map(self.cost, candidates))
         least = min(costs)
         if costs.count(least) == 1:
-            chosen = allowed[costs.index(least)]
+            chosen = candidates[costs.index(least)]
         else:
-            tied = [target for target, cost in zip(allowed, costs, strict=True) if cost == least]
+            tied = [target for target, cost in zip(candidates, costs, strict=True) if cost == least]
             chosen = self._pick_tied(tied, self._last, rng)
         self._last = chosen.index
         return chosen
@@ -109,15 +112,16 @@ class TwoChoices:
 
 def build_least_cost(spec: LeastCostPolicy, view: View, output_mean: float) -> LeastCost:
     """The policy of a scenario; targets learn whether own sends are to be kept."""
-    return LeastCost(_believed_cost(spec, view, output_mean), spec.ties)
+    return LeastCost(believed_cost(spec, view, output_mean), spec.ties)
 
 
 def build_two_choices(spec: TwoChoicesPolicy, view: View, output_mean: float) -> TwoChoices:
     """The policy of a scenario; targets learn whether own sends are to be kept."""
-    return TwoChoices(_believed_cost(spec, view, output_mean), spec.ties)
+    return TwoChoices(believed_cost(spec, view, output_mean), spec.ties)
 
 
-def _believed_cost(spec: CostPolicy, view: View, output_mean: float) -> Callable[[Target], float]:
+def believed_cost(spec: CostPolicy, view: View, output_mean: float) -> Callable[[Target], float]:
+    """What a policy compares; targets learn whether own sends are to be kept."""
     own_counts = spec.view == "own_counts"
     corrected = spec.own_count_correction and not own_counts  # own counts have no age to correct
     if corrected:
@@ -127,7 +131,7 @@ def _believed_cost(spec: CostPolicy, view: View, output_mean: float) -> Callable
 
 
 def _first_after(tied: Sequence[Target], last: int, rng: random.Random) -> Target:
-    position = bisect_right(tied, last, key=_INDEX)
+    position = bisect_right(tied, last, key=BY_INDEX)
     return tied[position] if position < len(tied) else tied[0]
 
 

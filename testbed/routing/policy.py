@@ -19,16 +19,33 @@ import importlib
 import inspect
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from testbed.errors import RunError
 from testbed.roles.messages import Outcome, ProbeReply, Request
+from testbed.routing.d_choices import build_d_choices
 from testbed.routing.flow import Update, build_flow
-from testbed.routing.greedy import RandomChoice, RoundRobin, build_least_cost, build_two_choices
+from testbed.routing.greedy import (
+    RandomChoice,
+    RoundRobin,
+    believed_cost,
+    build_least_cost,
+    build_two_choices,
+)
+from testbed.routing.idle_queue import JoinIdleQueue
+from testbed.routing.imitation import build_imitation
+from testbed.routing.least_latency import LeastLatency
+from testbed.routing.load_interpretation import LoadInterpretation
+from testbed.routing.logit import build_logit
+from testbed.routing.marginal_rate import build_marginal_rate
 from testbed.routing.prequal import Prequal
+from testbed.routing.shortest_queue import build_shortest_queue
+from testbed.routing.smooth_weighted import SmoothWeighted
+from testbed.routing.static_optimal import build_static_optimal
 from testbed.routing.view import Target, View
 from testbed.routing.weighted import build_weighted
+from testbed.routing.worst import Worst
 from testbed.scenario import policy_words
 
 __all__ = ["POLICIES", "Hooks", "Policy", "Update", "build_policy", "load_policy_class", "policy_hooks"]
@@ -62,6 +79,9 @@ class Place(NamedTuple):
     node: str
     report_every_s: float
     output_mean: float
+    optimal_shares: Sequence[float] | None = (
+        None  # in the order of the targets, where the scenario asks for them
+    )
 
 
 # Kind -> builder; each takes the policy's words, the view and the place.
@@ -69,15 +89,39 @@ POLICIES: dict[str, Callable[[Any, View, Place], Policy]] = {
     "random": lambda spec, view, place: RandomChoice(),
     "round_robin": lambda spec, view, place: RoundRobin(),
     "weighted": lambda spec, view, place: build_weighted(spec, view, place.seed, place.node),
+    "smooth_weighted": lambda spec, view, place: SmoothWeighted(spec.weights),
+    "static_optimal": lambda spec, view, place: build_static_optimal(
+        spec, view, place.seed, place.node, place.optimal_shares
+    ),
     "least_cost": lambda spec, view, place: build_least_cost(spec, view, place.output_mean),
     "two_choices": lambda spec, view, place: build_two_choices(spec, view, place.output_mean),
+    "d_choices": lambda spec, view, place: build_d_choices(spec, view, place.output_mean),
+    "worst": lambda spec, view, place: Worst(believed_cost(spec, view, place.output_mean)),
+    "jsq": lambda spec, view, place: build_shortest_queue(spec),
+    "gmsr": lambda spec, view, place: build_marginal_rate(spec, place.output_mean),
+    "load_interpretation": lambda spec, view, place: LoadInterpretation(
+        len(view.targets), spec.fill == "aggressive"
+    ),
+    "logit": lambda spec, view, place: build_logit(spec, place.output_mean),
+    "imitation": lambda spec, view, place: build_imitation(
+        spec, view, place.report_every_s, place.output_mean
+    ),
+    "least_latency": lambda spec, view, place: LeastLatency(len(view.targets), spec.weight, spec.explore),
+    "jiq": lambda spec, view, place: JoinIdleQueue(),
     "flow": lambda spec, view, place: build_flow(spec, view, place.report_every_s, place.output_mean),
     "prequal": lambda spec, view, place: Prequal(spec, len(view.targets), place.seed, place.node),
 }
 
 
 def build_policy(
-    spec: policy_words.Policy, view: View, *, seed: int, node: str, report_every_s: float, output_mean: float
+    spec: policy_words.Policy,
+    view: View,
+    *,
+    seed: int,
+    node: str,
+    report_every_s: float,
+    output_mean: float,
+    optimal_shares: Sequence[float] | None = None,
 ) -> Policy:
     """The policy of a scenario at one node, for one view.
 
@@ -88,6 +132,7 @@ def build_policy(
         node: name of the balancer, so that no two nodes draw alike.
         report_every_s: period of the reports that the view gets.
         output_mean: mean output tokens of the balancer's mix, for the fitted latency model.
+        optimal_shares: those of `static_optimal`, in the order of the targets.
 
     Raises:
         RunError: a user's policy cannot be imported or made.
@@ -96,7 +141,7 @@ def build_policy(
         for target in view.targets:
             target.keeps_unseen = True  # whether the user's rule corrects by own sends cannot be known
         return _build_user_policy(spec)
-    return POLICIES[spec.kind](spec, view, Place(seed, node, report_every_s, output_mean))
+    return POLICIES[spec.kind](spec, view, Place(seed, node, report_every_s, output_mean, optimal_shares))
 
 
 def policy_hooks(policy: Policy) -> Hooks:

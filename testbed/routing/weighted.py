@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 from testbed.draw import key_base, uniform
 from testbed.roles.messages import Request
 from testbed.routing.view import Target, View
-from testbed.scenario.policy_words import WeightedPolicy
+from testbed.scenario.policy_words import Draw, WeightedPolicy
 
 Weights = Literal["even", "capacity"] | Mapping[str, float]
 
@@ -137,8 +137,20 @@ def shares_by(view: View, weights: Weights) -> list[float]:
 
     Args:
         view: at least one of its targets is allowed.
+        weights: see `weights_by`.
+    """
+    raw = weights_by(view, weights)
+    total = sum(raw)
+    return [weight / total for weight in raw]
+
+
+def weights_by(view: View, weights: Weights) -> list[float]:
+    """Weights of all targets of a view as they are given; forbidden ones get exactly 0.
+
+    Args:
+        view: at least one of its targets is allowed.
         weights: `even`, `capacity`, or a weight by name, where a name left out counts 0. If no allowed target has
-            a weight above 0 the split is even, since a request must go somewhere.
+            a weight above 0 all are alike, since a request must go somewhere.
     """
     raw = [0.0] * len(view.targets)
     for target in view.allowed:
@@ -146,15 +158,19 @@ def shares_by(view: View, weights: Weights) -> list[float]:
             raw[target.index] = target.capacity_per_s if weights == "capacity" else 1.0
         else:
             raw[target.index] = weights.get(target.name, 0.0)
-    total = sum(raw)
-    return [weight / total for weight in raw] if total > 0 else shares_by(view, "even")
+    return raw if sum(raw) > 0 else weights_by(view, "even")
 
 
 def build_weighted(spec: WeightedPolicy, view: View, seed: int, node: str) -> Weighted:
     """The policy of a scenario."""
+    return Weighted(spec.weights, sampler_of(spec.draw, view, seed, node))
+
+
+def sampler_of(draw: Draw, view: View, seed: int, node: str) -> Sampler:
+    """The sampler of a scenario, for one balancer."""
     samplers: dict[str, Sampler] = {
         "chance": Chance(),
         "low_discrepancy": LowDiscrepancy(len(view.targets)),
         "request": ByRequest(key_base(seed, node, "weighted")),
     }
-    return Weighted(spec.weights, samplers[spec.draw])
+    return samplers[draw]

@@ -28,6 +28,7 @@ import msgpack
 
 from testbed.errors import RunError
 from testbed.record.run_folder import ArmFolder
+from testbed.record.split_file import load_split
 from testbed.roles.build import World
 from testbed.runtime.live import RoleFactory
 from testbed.runtime.node import NodeProcess, Orders
@@ -126,7 +127,7 @@ def main() -> None:
     orders = Orders(
         ArmFolder(Path(begin["folder"])), Path(begin["sockets"]), begin["control"], begin["header"]
     )
-    world = _world(orders.folder.scenario)
+    world = _world(orders.folder)
     make_role = _role_factory(begin["factory"])
     gc.freeze()  # what all nodes share is not touched by their collections, so its pages stay shared
     nursery.tell("ready")
@@ -161,10 +162,10 @@ def _redirect(path: Path) -> None:
     os.close(null)
 
 
-def _world(path: Path) -> World:
-    (scenario,) = load_scenario(path).arms.values()
+def _world(folder: ArmFolder) -> World:
+    (scenario,) = load_scenario(folder.scenario).arms.values()
     scaled = scenario.scaled()
-    return World(scaled, build_topology(scaled), build_plan(scaled))
+    return World(scaled, build_topology(scaled), build_plan(scaled), load_split(folder))
 
 
 def _role_factory(import_path: str) -> RoleFactory:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from testbed.scenario.quantity import StepSize
+from testbed.scenario.quantity import Percent, StepSize
 from testbed.scenario.words import (
     Flag,
     Name,
@@ -14,13 +14,17 @@ from testbed.scenario.words import (
     Positive,
     PositiveCount,
     PositiveDuration,
+    PositiveRate,
     Probability,
     Sampling,
     Words,
 )
 
 Cost = Literal["in_flight", "in_flight_per_capacity", "latency", "marginal"]
+CostInSeconds = Literal["in_flight_per_capacity", "latency", "marginal"]
 LatencyModel = Literal["profile", "scaled", "fitted"]
+Ties = Literal["rotated", "random", "first"]
+Draw = Literal["chance", "low_discrepancy", "request"]
 
 
 class RandomPolicy(Words):
@@ -40,7 +44,21 @@ class WeightedPolicy(Words):
 
     kind: Literal["weighted"]
     weights: Literal["capacity"] | dict[Name, NotNegative] = "capacity"
-    draw: Literal["chance", "low_discrepancy", "request"] = "chance"
+    draw: Draw = "chance"
+
+
+class SmoothWeightedPolicy(Words):
+    """Weighted round robin, each target's turns spread out."""
+
+    kind: Literal["smooth_weighted"]
+    weights: Literal["capacity"] | dict[Name, NotNegative] = "capacity"
+
+
+class StaticOptimalPolicy(Words):
+    """The static split of least mean latency for the planned mean rates; at roots."""
+
+    kind: Literal["static_optimal"]
+    draw: Draw = "chance"
 
 
 class CostPolicy(Words):
@@ -50,7 +68,7 @@ class CostPolicy(Words):
     model: LatencyModel = "scaled"
     view: Literal["reports", "own_counts"] = "reports"
     own_count_correction: Flag = False
-    ties: Literal["rotated", "random", "first"] = "rotated"
+    ties: Ties = "rotated"
 
 
 class LeastCostPolicy(CostPolicy):
@@ -63,6 +81,83 @@ class TwoChoicesPolicy(CostPolicy):
     """The better of two allowed targets drawn at random."""
 
     kind: Literal["two_choices"]
+
+
+class DChoicesPolicy(CostPolicy):
+    """The best of `choices` allowed targets drawn at random."""
+
+    kind: Literal["d_choices"]
+    choices: PositiveCount
+
+
+class WorstPolicy(CostPolicy):
+    """Each request to the allowed target of highest believed cost: deliberately bad."""
+
+    kind: Literal["worst"]
+
+
+class ReportPolicy(Words):
+    """What policies that act on reports, whatever their keys say, have in common."""
+
+
+class ShortestQueuePolicy(ReportPolicy):
+    """Join the shortest queue: each request to the allowed target that reported the least per server."""
+
+    kind: Literal["jsq"]
+    count: Literal["in_flight", "queued"] = "in_flight"
+    ties: Ties = "rotated"
+
+
+class MarginalRatePolicy(ReportPolicy):
+    """Each request to the allowed target of greatest marginal service rate (GMSR)."""
+
+    kind: Literal["gmsr"]
+    model: LatencyModel = "scaled"
+    ties: Ties = "rotated"
+
+
+class LoadInterpretationPolicy(ReportPolicy):
+    """Shares that level the targets by the time the next reports come (Dahlin)."""
+
+    kind: Literal["load_interpretation"]
+    fill: Literal["basic", "aggressive"] = "basic"
+
+
+class LogitPolicy(ReportPolicy):
+    """Each request to a target with a probability that falls exponentially with its cost."""
+
+    kind: Literal["logit"]
+    cost: CostInSeconds = "marginal"
+    model: LatencyModel = "scaled"
+    temperature: PositiveDuration
+
+
+class ImitationPolicy(ReportPolicy):
+    """Shares that migrate to cheaper targets with a probability of `slope` per second gained (Fischer, Voecking)."""
+
+    kind: Literal["imitation"]
+    cost: CostInSeconds = "latency"
+    model: LatencyModel = "scaled"
+    slope: PositiveRate
+    wake: PositiveRate = 1.0
+    sample: Literal["shares", "uniform"] = "shares"
+    interval: PositiveDuration | None = None
+    sampling: Sampling = "chance"
+    start: Literal["even", "capacity"] | dict[Name, NotNegative] = "even"
+
+
+class LeastLatencyPolicy(Words):
+    """Each request to the allowed target whose replies took the least time of late."""
+
+    kind: Literal["least_latency"]
+    weight: Annotated[Probability, Field(gt=0)] = 0.1
+    explore: Annotated[Percent, Field(ge=0, le=1)] = 0.01
+
+
+class IdleQueuePolicy(Words):
+    """Join idle queue: an idle server says so to one leaf, which keeps a queue of them; at leaves."""
+
+    kind: Literal["jiq"]
 
 
 class FlowPolicy(Words):
@@ -101,8 +196,19 @@ POLICY_KINDS: dict[str, type[Words]] = {
     "random": RandomPolicy,
     "round_robin": RoundRobinPolicy,
     "weighted": WeightedPolicy,
+    "smooth_weighted": SmoothWeightedPolicy,
+    "static_optimal": StaticOptimalPolicy,
     "least_cost": LeastCostPolicy,
     "two_choices": TwoChoicesPolicy,
+    "d_choices": DChoicesPolicy,
+    "worst": WorstPolicy,
+    "jsq": ShortestQueuePolicy,
+    "gmsr": MarginalRatePolicy,
+    "load_interpretation": LoadInterpretationPolicy,
+    "logit": LogitPolicy,
+    "imitation": ImitationPolicy,
+    "least_latency": LeastLatencyPolicy,
+    "jiq": IdleQueuePolicy,
     "flow": FlowPolicy,
     "prequal": PrequalPolicy,
 }
@@ -122,8 +228,19 @@ Policy = Annotated[
     Annotated[RandomPolicy, Tag("random")]
     | Annotated[RoundRobinPolicy, Tag("round_robin")]
     | Annotated[WeightedPolicy, Tag("weighted")]
+    | Annotated[SmoothWeightedPolicy, Tag("smooth_weighted")]
+    | Annotated[StaticOptimalPolicy, Tag("static_optimal")]
     | Annotated[LeastCostPolicy, Tag("least_cost")]
     | Annotated[TwoChoicesPolicy, Tag("two_choices")]
+    | Annotated[DChoicesPolicy, Tag("d_choices")]
+    | Annotated[WorstPolicy, Tag("worst")]
+    | Annotated[ShortestQueuePolicy, Tag("jsq")]
+    | Annotated[MarginalRatePolicy, Tag("gmsr")]
+    | Annotated[LoadInterpretationPolicy, Tag("load_interpretation")]
+    | Annotated[LogitPolicy, Tag("logit")]
+    | Annotated[ImitationPolicy, Tag("imitation")]
+    | Annotated[LeastLatencyPolicy, Tag("least_latency")]
+    | Annotated[IdleQueuePolicy, Tag("jiq")]
     | Annotated[FlowPolicy, Tag("flow")]
     | Annotated[PrequalPolicy, Tag("prequal")]
     | Annotated[UserPolicy, Tag("user")],

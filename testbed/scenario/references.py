@@ -13,11 +13,20 @@ from typing import NamedTuple
 from testbed.errors import Fault
 from testbed.scenario.arms import find
 from testbed.scenario.finding import Finding, Keys, located, time_text
-from testbed.scenario.policy_words import FlowPolicy, PrequalPolicy, WeightedPolicy
+from testbed.scenario.policy_words import (
+    FlowPolicy,
+    IdleQueuePolicy,
+    ImitationPolicy,
+    PrequalPolicy,
+    SmoothWeightedPolicy,
+    StaticOptimalPolicy,
+    WeightedPolicy,
+)
 from testbed.scenario.schema import Scenario
 from testbed.scenario.spelling import listed, nearest
 from testbed.scenario.wiring import MAX_LINKS, link_count, wiring_findings
 from testbed.scenario.wording import shown
+from testbed.scenario.words import Words
 from testbed.scenario.yaml_tree import Entry, shortened
 from testbed.serving.profile import PROFILES
 
@@ -32,6 +41,22 @@ _REFERENCES = (
     ("faults.*.cell", "cells"),
 )
 _NAMED = ("cells", "roots", "classes", "policies", "groups", "traces")
+
+
+class Tier(NamedTuple):
+    """The only tier, `roots` or `leaves`, at which a policy can work, and why."""
+
+    tier: str
+    why: str
+
+
+ONE_TIER: dict[type[Words], Tier] = {
+    PrequalPolicy: Tier("leaves", "prequal probes servers"),
+    IdleQueuePolicy: Tier("leaves", "jiq hears from idle servers"),
+    FlowPolicy: Tier("roots", "flow moves shares of cells"),
+    ImitationPolicy: Tier("roots", "imitation moves shares of cells"),
+    StaticOptimalPolicy: Tier("roots", "static_optimal divides the traffic over cells"),
+}
 _NAME = re.compile(r"\w[\w-]*")
 
 
@@ -124,11 +149,9 @@ def _tiers(scenario: Scenario) -> Iterator[Finding]:
     for user in _users(scenario):
         policy = scenario.policies[user.policy]
         other = ("policies", user.policy, "kind")
-        if isinstance(policy, PrequalPolicy) and user.is_root:
-            problem = f"{user.policy!r} is a policy for leaves ({{other}}: prequal probes servers)"
-            yield Finding(user.keys, problem, "a policy of another kind", other)
-        if isinstance(policy, FlowPolicy) and not user.is_root:
-            problem = f"{user.policy!r} is a policy for roots ({{other}}: flow moves shares of cells)"
+        only = ONE_TIER.get(type(policy))
+        if only is not None and (only.tier == "roots") != user.is_root:
+            problem = f"{user.policy!r} is a policy for {only.tier} ({{other}}: {only.why})"
             yield Finding(user.keys, problem, "a policy of another kind", other)
 
 
@@ -178,9 +201,9 @@ def _shares(scenario: Scenario) -> Iterator[Finding]:
     users = list(_users(scenario))
     for name, policy in scenario.policies.items():
         own = [user for user in users if user.policy == name]
-        if isinstance(policy, WeightedPolicy) and isinstance(policy.weights, dict):
+        if isinstance(policy, WeightedPolicy | SmoothWeightedPolicy) and isinstance(policy.weights, dict):
             yield from _given_shares(("policies", name, "weights"), policy.weights, own)
-        if isinstance(policy, FlowPolicy) and isinstance(policy.start, dict):
+        if isinstance(policy, FlowPolicy | ImitationPolicy) and isinstance(policy.start, dict):
             yield from _given_shares(("policies", name, "start"), policy.start, own)
 
 

@@ -9,7 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from testbed.scenario.policy_words import DEFAULT_LEAF_POLICY, Policy, PrequalPolicy
+from testbed.scenario.policy_words import (
+    DEFAULT_LEAF_POLICY,
+    IdleQueuePolicy,
+    Policy,
+    PrequalPolicy,
+    ReportPolicy,
+)
 from testbed.scenario.schema import FaultLine, Impairment, Jitter, Scenario
 
 
@@ -106,7 +112,11 @@ def leaf_policy(scenario: Scenario, cell: str) -> Policy:
 
 def reads_reports(policy: Policy) -> bool:
     """Whether a policy looks at reports of its targets (a leaf's servers report only then)."""
-    return getattr(policy, "view", None) == "reports" or getattr(policy, "kind", "").count(":") == 1
+    return (
+        isinstance(policy, ReportPolicy)
+        or getattr(policy, "view", None) == "reports"
+        or getattr(policy, "kind", "").count(":") == 1
+    )
 
 
 def matching_nodes(scenario: Scenario, nodes: dict[str, Node], pattern: str) -> list[str]:
@@ -180,7 +190,7 @@ def _pairs(
             for server in servers[cell]:
                 pairs.append((leaf, server, "request"))
                 pairs.append((server, leaf, "reply"))
-                if reads_reports(policy):
+                if reads_reports(policy) or isinstance(policy, IdleQueuePolicy):
                     pairs.append((server, leaf, "observation"))
                 if isinstance(policy, PrequalPolicy) or ":" in policy.kind:
                     pairs.append((leaf, server, "probe"))

@@ -12,7 +12,7 @@ from testbed.roles.messages import Outcome, Probe, ProbeReply, Reply, Report, Re
 from testbed.roles.schedule import Schedule
 from testbed.routing.policy import build_policy, policy_hooks
 from testbed.routing.view import Target, View
-from testbed.scenario.policy_words import DEFAULT_LEAF_POLICY, PrequalPolicy
+from testbed.scenario.policy_words import DEFAULT_LEAF_POLICY, LeastLatencyPolicy, PrequalPolicy
 from testbed.serving.rate_curve import RateCurve
 from tests.roles.fake_environment import FakeEnvironment
 
@@ -116,6 +116,24 @@ def test_a_report_takes_as_waiting_the_share_that_the_servers_last_told():
 
     report = env.sent[0][1]
     assert (report.queued, report.running) == (3, 5)
+
+
+def test_a_policy_that_follows_replies_hears_of_those_that_came_and_of_those_that_were_given_up():
+    env = FakeEnvironment()
+    spec = LeastLatencyPolicy(kind="least_latency", weight=1.0, explore="0 %")
+    leaf, view = make_leaf(env, spec)
+    leaf.on_message("root.a", request(1))
+    leaf.on_message("root.a", request(2, class_index=1))
+    env.at_s = 0.5
+    leaf.on_message("us/server-1", done(1))
+    env.at_s = 2.0
+    leaf.on_timer("timeout:1")
+    env.take_sent()
+
+    leaf.on_message("root.a", request(3))
+
+    assert [target for target, _ in env.sent] == ["us/server-1"]  # 0.5 s against the 2 s of a failure
+    assert all(target.own_in_flight == int(target.name == "us/server-1") for target in view.targets)
 
 
 def test_a_timeout_per_class_frees_every_count_and_tells_the_root():

@@ -137,3 +137,64 @@ def test_what_is_here_at_the_end_is_recorded_without_the_instants_it_never_reach
     assert running[4] == 0.0
     assert math.isnan(running[6])
     assert math.isnan(waiting[4])
+
+
+def make_queueing_server(env, leaves=("us/leaf-1", "us/leaf-2")):
+    server = Server(
+        env,
+        "us/server-1",
+        service=Slots(slots=1, mean_s=0.5, draw=fixed_work, class_count=1),
+        samples=Schedule(0.1, 0.1),
+        reports=None,
+        leaves=list(leaves),
+        answers_probes=False,
+        queues_when_idle=True,
+    )
+    server.start()
+    return server
+
+
+def told(env):
+    """(leaf, requests in flight) of each report since the last look."""
+    return [(to, each.queued + each.running) for to, each in env.take_sent() if isinstance(each, Report)]
+
+
+def test_an_idle_server_stands_in_the_queue_of_one_leaf_and_joins_again_when_its_work_is_done():
+    env = FakeEnvironment()
+    server = make_queueing_server(env)
+    ((leaf, in_flight),) = told(env)
+    assert in_flight == 0
+
+    server.on_message(leaf, request(1))
+    server.on_message(leaf, request(2))
+    assert told(env) == []  # the leaf knows: it has taken the server out of its queue
+    fire(env, server, "step")
+    assert told(env) == []  # one request is left
+    fire(env, server, "step")
+
+    assert [count for _, count in told(env)] == [0]
+    assert "report" not in env.timers
+
+
+def test_a_server_in_a_queue_that_another_leaf_finds_takes_its_word_back():
+    env = FakeEnvironment()
+    server = make_queueing_server(env)
+    ((leaf, _),) = told(env)
+    other = {"us/leaf-1": "us/leaf-2", "us/leaf-2": "us/leaf-1"}[leaf]
+
+    server.on_message(other, request(1))
+
+    assert told(env) == [(leaf, 1)]
+
+
+def test_idle_servers_choose_every_leaf_alike():
+    env = FakeEnvironment()
+    server = make_queueing_server(env, leaves=["a", "b", "c", "d"])
+    chosen = [leaf for leaf, _ in told(env)]
+    for i in range(400):
+        server.on_message(chosen[-1], request(i))
+        fire(env, server, "step")
+        chosen += [leaf for leaf, _ in told(env)]
+
+    assert len(chosen) == 401
+    assert all(abs(chosen.count(leaf) - 100) < 4 * math.sqrt(400 * 3 / 16) for leaf in "abcd")

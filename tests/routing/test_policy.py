@@ -22,6 +22,7 @@ from testbed.routing.view import View
 from testbed.scenario.policy_words import POLICY_KINDS
 from testbed.scenario.policy_words import Policy as PolicyWords
 from tests.routing.beliefs import request, view_of
+from tests.routing.least_words import LEAST_WORDS
 
 USER_MODULE = '''
 class Last:
@@ -77,7 +78,7 @@ def test_every_kind_of_a_scenario_has_a_builder() -> None:
 def test_every_kind_chooses_among_the_allowed_targets(kind: str) -> None:
     view = view_of([3, 2, 1, 0])
     view.allow(["a", "c", "d"])
-    policy = build({"kind": kind, **({"step": "0.1 /s^2"} if kind == "flow" else {})}, view)
+    policy = build(LEAST_WORDS[kind], view)
     rng = random.Random(1)
 
     for i in range(50):
@@ -94,6 +95,11 @@ def test_every_kind_chooses_among_the_allowed_targets(kind: str) -> None:
         ({"kind": "flow", "step": "0.1 /s^2"}, {"cost", "on_tick"}),
         ({"kind": "flow", "step": "0.1 /s^2", "update": "on_report"}, {"cost", "on_report"}),
         ({"kind": "prequal"}, {"probes", "on_probe_reply"}),
+        ({"kind": "worst"}, {"cost"}),
+        ({"kind": "load_interpretation"}, {"on_report"}),
+        ({"kind": "imitation", "slope": "1 /s"}, {"cost", "on_tick"}),
+        ({"kind": "least_latency"}, {"cost", "on_reply"}),
+        ({"kind": "jiq"}, {"on_report"}),
     ],
 )
 def test_a_policy_has_the_hooks_that_it_needs_and_no_others(words: dict[str, Any], hooks: set[str]) -> None:

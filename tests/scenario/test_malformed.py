@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from testbed.errors import Fault, ScenarioError, UsageError
 from testbed.scenario.load import ScenarioFile, load_scenario, scenario_from_text
+from testbed.scenario.policy_words import POLICY_KINDS
 from testbed.serving.profile import PROFILES
 
 GOOD = """\
@@ -51,7 +52,7 @@ def after(lines: str) -> str:
 
 # What messages accept, where that is long.
 KEYS = "name, duration, warmup, drain, seed, time_scale, dating, groups, cells, roots, reports, classes, policies, traces, links, faults, records, live, arms, expect"
-KINDS = "random, round_robin, weighted, least_cost, two_choices, flow, prequal, my_module:MyPolicy"
+KINDS = ", ".join((*POLICY_KINDS, "my_module:MyPolicy"))
 TOKENS = "a whole number from 1 or a mapping with the keys fixed, lognormal, geometric, quantiles"
 NODES = "a node, a glob or a group, such as root.*, cell.us, us/server-1"
 FORM = "metric op [k *] (arm.metric | quantity), such as 'sojourn_s.p99 > 1.5 * flow.sojourn_s.p99'"
