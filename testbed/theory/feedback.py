@@ -19,7 +19,7 @@ from testbed.scenario.topology import reads_reports
 from testbed.theory.loop_delay import PathDelays, loop_delay_s, observation_age_s
 from testbed.theory.operating_point import CellState, Demand, OperatingPoint
 from testbed.theory.stability import CellResponse, Edge, Floats, Source, critical_factor
-from testbed.theory.work_transform import cell_transform
+from testbed.traffic.work_transform import cell_transform
 
 _USED = 1e-3  # a share below this is no part of a root's choice at the optimum
 

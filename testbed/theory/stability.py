@@ -1,9 +1,7 @@
-"""Critical step and period of the delayed loop of flow routing, about an operating point.
+"""Critical step and period of the delayed loop of flow routing through all cells and roots of a scenario.
 
-A cell answers a change of its arrival rate with G(s) = H / (1 - (1/W - a) H), H(s) = (1 - f(sW)) / s, where f is
-the transform of the work scaled to mean 1; memoryless work gives 1 / (s + a). Between equal cells the loop is
-1 + (K/s) G(s) exp(-sT) = 0, K = sigma * sum_i lambda_i eta_i; cells, delays and allowed sets that differ make it a
-matrix, whose eigenvalues take the place of the scalar.
+Between equal cells the loop is a scalar (see `serving/delayed_loop.py`); cells, delays and allowed sets that differ
+make it a matrix, whose eigenvalues take the place of the scalar.
 
 Sources: theory.md, sections 2.5 and 2.7; measures.md, section 5.
 """
@@ -11,16 +9,16 @@ Sources: theory.md, sections 2.5 and 2.7; measures.md, section 5.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq, linear_sum_assignment
+from scipy.optimize import linear_sum_assignment
 
-Complex = NDArray[np.complex128]
-Floats = NDArray[np.float64]
-Transform = Callable[[Complex], Complex]
+from testbed.serving.delayed_loop import CellResponse, Complex, Edge, Floats
+
+__all__ = ["CellResponse", "Edge", "Floats", "Source", "critical_factor"]
 
 _BLOCK = 128  # frequencies looked at together
 _START = 1e-3  # of the slowest rate of the loop: far below any crossing
@@ -32,13 +30,6 @@ _FAR = 50.0  # times the fastest rate of the loop: where a search without a find
 _NOISE = 1e-9
 _ON_AXIS = 1e-6  # the imaginary part of an eigenvalue at a crossing, of its size
 _REFINE = 60  # halvings of the step in which a crossing was found
-
-
-class Edge(NamedTuple):
-    """The edge of stability: the gain (or the factor on all gains) there, and the period of oscillation."""
-
-    gain: float
-    period_s: float
 
 
 class Source(NamedTuple):
@@ -57,78 +48,6 @@ class Source(NamedTuple):
     travel_s: Floats
     age_s: Floats
     support: NDArray[np.bool_]
-
-
-class CellResponse(NamedTuple):
-    """How the in-flight count of a cell answers a change of its arrival rate.
-
-    Attributes:
-        a_per_s: marginal service rate l'(N), the inverse of the relaxation time.
-        sojourn_s: mean sojourn W.
-        transform: of the work, scaled to mean 1; None: memoryless.
-    """
-
-    a_per_s: float
-    sojourn_s: float
-    transform: Transform | None = None
-
-    def at(self, s: Complex) -> Complex:
-        """G(s), seconds; same shape as s."""
-        if self.transform is None:
-            return 1.0 / (s + self.a_per_s)
-        held = (1.0 - self.transform(s * self.sojourn_s)) / s
-        answer: Complex = held / (1.0 - (1.0 / self.sojourn_s - self.a_per_s) * held)
-        return answer
-
-
-def memoryless_work(s: Complex) -> Complex:
-    """Transform of exponential work of mean 1."""
-    answer: Complex = 1.0 / (1.0 + s)
-    return answer
-
-
-def fixed_work(s: Complex) -> Complex:
-    """Transform of work that is always 1."""
-    return np.exp(-s)
-
-
-def edge_angle(relaxations: float) -> float:
-    """theta in (0, pi/2) with theta tan(theta) = aT; `relaxations` is aT, the loop delay in relaxation times.
-
-    Source: theory.md, equation (5).
-    """
-    return float(
-        brentq(lambda theta: theta * math.sin(theta) - relaxations * math.cos(theta), 0.0, math.pi / 2)
-    )
-
-
-def critical_gain(a_per_s: float, loop_delay_s: float) -> float:
-    """The gain K (1/s^2) at which the loop of memoryless work begins to oscillate; infinite without delay.
-
-    Source: theory.md, equation (5).
-    """
-    if loop_delay_s == 0.0:
-        return math.inf
-    theta = edge_angle(a_per_s * loop_delay_s)
-    return a_per_s / loop_delay_s * theta / math.sin(theta)
-
-
-def period_s(a_per_s: float, loop_delay_s: float) -> float:
-    """The period at the edge of stability, memoryless work: 2 pi T / theta.
-
-    Source: theory.md, equation (5).
-    """
-    return 2 * math.pi * loop_delay_s / edge_angle(a_per_s * loop_delay_s)
-
-
-def critical_gain_of_work(cell: CellResponse, loop_delay_s: float) -> Edge:
-    """The edge of the loop 1 + (K/s) G(s) exp(-sT) = 0 for any work, by the difference mode of two equal cells.
-
-    Source: measures.md, section 5.
-    """
-    both = np.ones(2)
-    source = Source(1.0, both, both * loop_delay_s, both * 0.0, np.ones(2, dtype=bool))
-    return critical_factor([cell, cell], [source])
 
 
 def critical_factor(cells: Sequence[CellResponse], sources: Sequence[Source]) -> Edge:

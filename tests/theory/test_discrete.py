@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from testbed.serving.delayed_loop import critical_gain, period_s
 from testbed.theory.discrete import critical_held_gain, critical_update_gain, monotone_update_gain
-from testbed.theory.stability import critical_gain, period_s
 
 
 @pytest.mark.parametrize(

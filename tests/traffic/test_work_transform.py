@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from testbed.scenario.schema import Tokens
-from testbed.theory.stability import fixed_work, memoryless_work
-from testbed.theory.work_transform import Part, cell_transform, mixed, token_transform
+from testbed.serving.delayed_loop import fixed_work, memoryless_work
 from testbed.traffic.work import draw_tokens, mean_tokens
+from testbed.traffic.work_transform import Part, cell_transform, mixed, token_transform
 from tests.traffic.scenes import herding, one_line
 
 S = np.array([0.0, 1e-4, 0.3, 0.5j, 2.0 + 1.0j])

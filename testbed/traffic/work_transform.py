@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testbed.scenario.schema import LogNormal, NormalWork, Scenario, Tokens, Traffic
-from testbed.theory.stability import Complex, Floats, Transform, fixed_work
+from testbed.serving.delayed_loop import Complex, Floats, Transform, fixed_work
 from testbed.traffic.capacity import trace_window
 from testbed.traffic.work import mean_tokens
 
