@@ -46,5 +46,9 @@ class RunError(Exception):
     """The world's failure (a file vanished, the disk is full): says what was attempted."""
 
 
+class PolicyError(RunError):
+    """A user's own policy cannot be made, raised, or returned what no policy may; says which, where and what is accepted."""
+
+
 class InterruptError(RunError):
     """The user stopped the run; what was recorded is kept and merged."""

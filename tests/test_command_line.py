@@ -67,7 +67,7 @@ def here(folder, monkeypatch, capfd):
     """
     monkeypatch.chdir(folder)
     monkeypatch.syspath_prepend(folder)
-    for module in ("mine", "broken"):
+    for module in ("mine", "broken", "quits"):
         monkeypatch.delitem(sys.modules, module, raising=False)
 
     def command(*words, status):
@@ -291,9 +291,29 @@ class Mute:
     pass
 
 
+class Names(First):
+    def choose(self, view, request, rng):
+        return view.allowed[0].name
+
+
+class Fails(First):
+    def choose(self, view, request, rng):
+        return view.allowed[1 / 0]
+
+
+class Refuses:
+    def __init__(self):
+        raise SystemExit(0)
+
+    choose = None.__eq__
+
+
 def function(view, request, rng):
     return view.allowed[0]
 """
+
+
+CHOICES = "; accepted: one of view.allowed (us, eu), or None"
 
 
 def policy(words):
@@ -327,16 +347,49 @@ def test_a_user_s_own_policy_runs_by_its_import_path(folder):
         ("kind: 'mine:Mute'", "policy mine:Mute: Mute has no method choose; accepted: "),
         ("kind: 'mine:function'", "policy mine:function: function is function, not a class; accepted: "),
         ("kind: 'mine:First', params: {jump: 1}", "policy mine:First: params {'jump': 1}: "),
-        ("kind: 'mine:Ticks'", "policy Ticks has on_tick, but its tick_interval_s is None; accepted: "),
+        (
+            "kind: 'mine:Ticks'",
+            "policy mine:Ticks at root.r:0 has on_tick, but its tick_interval_s is None; accepted: ",
+        ),
         ("kind: 'nowhere:A'", "policy nowhere:A: importing nowhere failed: ModuleNotFoundError: "),
         ("kind: 'broken:A'", "policy broken:A: importing broken failed: SyntaxError: "),
+        ("kind: 'quits:A'", "policy quits:A: importing quits failed: SystemExit: 0"),
+        (
+            "kind: 'mine:Refuses'",
+            "policy mine:Refuses: making it with params {} raised SystemExit: 0 (mine.py:",
+        ),
+        ("kind: 'mine:Names'", f"policy mine:Names at root.r:0: choose returned 'us'{CHOICES}"),
+        (
+            "kind: 'mine:Fails'",
+            "policy mine:Fails at root.r:0: choose raised ZeroDivisionError: division by zero (mine.py:",
+        ),
     ],
 )
 def test_a_user_s_policy_that_is_broken_is_status_1_and_says_why(folder, here, words, said):
     (folder / "mine.py").write_text(POLICIES)
     (folder / "broken.py").write_text("def (")
+    (folder / "quits.py").write_text("raise SystemExit(0)")
 
     assert here(*policy(words), status=1).startswith(f"testbed: {said}")
+
+
+@pytest.mark.live
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("kind: 'mine:Names'", f"policy mine:Names at root.r:0: choose returned 'us'{CHOICES}\n"),
+        ("kind: 'quits:A'", "policy quits:A: importing quits failed: SystemExit: 0; accepted: "),
+    ],
+)
+def test_a_user_s_policy_that_is_broken_says_so_once_among_real_processes_too(folder, words, said):
+    (folder / "mine.py").write_text(POLICIES)
+    (folder / "quits.py").write_text("raise SystemExit(0)")
+    live = [{"virtual": "live"}.get(word, word) for word in policy(words)]
+
+    done = run(folder, *live, status=1, python_path=folder)
+
+    assert done.stderr.startswith(f"testbed: {said}")
+    assert len(done.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize("broken", ["", "{", "{}", "[]", '{"arms": []}'])

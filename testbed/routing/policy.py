@@ -11,6 +11,7 @@ may have hooks besides `choose`, all optional:
     cost(target) -> float                          what it compares, for the records
 
 A user's own policy is a class by import path, `kind: my_module:MyPolicy`, made as `MyPolicy(**params)`.
+What it raises, and what it returns that no policy may, ends the run (see `guard.py`).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from testbed.errors import RunError
+from testbed.errors import PolicyError
 from testbed.roles.messages import Outcome, ProbeReply, Request
 from testbed.routing.d_choices import build_d_choices
 from testbed.routing.flow import Update, build_flow
@@ -33,6 +34,7 @@ from testbed.routing.greedy import (
     build_least_cost,
     build_two_choices,
 )
+from testbed.routing.guard import Guarded, Raised, in_words
 from testbed.routing.idle_queue import JoinIdleQueue
 from testbed.routing.imitation import build_imitation
 from testbed.routing.least_latency import LeastLatency
@@ -135,12 +137,12 @@ def build_policy(
         optimal_shares: those of `static_optimal`, in the order of the targets.
 
     Raises:
-        RunError: a user's policy cannot be imported or made.
+        PolicyError: a user's policy cannot be imported or made.
     """
     if isinstance(spec, policy_words.UserPolicy):
         for target in view.targets:
             target.keeps_unseen = True  # whether the user's rule corrects by own sends cannot be known
-        return _build_user_policy(spec)
+        return _build_user_policy(spec, node)
     return POLICIES[spec.kind](spec, view, Place(seed, node, report_every_s, output_mean, optimal_shares))
 
 
@@ -148,15 +150,16 @@ def policy_hooks(policy: Policy) -> Hooks:
     """The optional methods of a policy.
 
     Raises:
-        RunError: `on_tick` without a positive `tick_interval_s`.
+        PolicyError: `on_tick` without a positive `tick_interval_s`.
     """
     on_tick = getattr(policy, "on_tick", None)
     tick_interval_s = getattr(policy, "tick_interval_s", None)
     if on_tick is not None and not (
         isinstance(tick_interval_s, int | float) and 0 < tick_interval_s < math.inf
     ):
-        raise RunError(
-            f"policy {type(policy).__name__} has on_tick, but its tick_interval_s is {tick_interval_s!r}; "
+        label = policy.label if isinstance(policy, Guarded) else type(policy).__name__
+        raise PolicyError(
+            f"policy {label} has on_tick, but its tick_interval_s is {tick_interval_s!r}; "
             "accepted: seconds above 0"
         )
     return Hooks(
@@ -174,13 +177,13 @@ def load_policy_class(path: str) -> type[Any]:
     """The class that an import path `module:Class` names; for a check before anything starts.
 
     Raises:
-        RunError: the module cannot be imported, or has no such class, or the class has no `choose`.
+        PolicyError: the module cannot be imported, or has no such class, or the class has no `choose`.
     """
     module_name, _, class_name = path.partition(":")
     try:
         module = importlib.import_module(module_name)
     # The module is the user's: whatever its first lines raise is what failed, and belongs in the message.
-    except Exception as error:
+    except Raised as error:
         raise _refusal(path, f"importing {module_name} failed: {type(error).__name__}: {error}") from error
     found = getattr(module, class_name, None)
     if found is None:
@@ -192,26 +195,21 @@ def load_policy_class(path: str) -> type[Any]:
     return found
 
 
-def check_choice(policy: Policy, view: View, choice: object) -> None:
-    """Raise RunError if a policy chose something that is not allowed now; None is a choice."""
-    if choice is not None and choice not in view.allowed:
-        allowed = ", ".join(target.name for target in view.allowed) or "none"
-        chosen = choice.name if isinstance(choice, Target) else repr(choice)
-        raise RunError(
-            f"policy {type(policy).__name__} chose {chosen}; accepted: one of view.allowed ({allowed}), or None"
-        )
-
-
-def _build_user_policy(spec: policy_words.UserPolicy) -> Policy:
+def _build_user_policy(spec: policy_words.UserPolicy, node: str) -> Policy:
     found = load_policy_class(spec.kind)
     try:
         inspect.signature(found).bind(**spec.params)
     except TypeError as error:
         accepted = f"params that fit {spec.kind.partition(':')[2]}{inspect.signature(found)}"
-        raise RunError(f"policy {spec.kind}: params {spec.params}: {error}; accepted: {accepted}") from error
-    policy: Policy = found(**spec.params)
-    return policy
+        raise PolicyError(
+            f"policy {spec.kind}: params {spec.params}: {error}; accepted: {accepted}"
+        ) from error
+    try:
+        return Guarded(found(**spec.params), spec.kind, node)
+    except Raised as error:
+        problem = f"making it with params {spec.params} raised {in_words(error)}"
+        raise _refusal(spec.kind, problem) from error
 
 
-def _refusal(path: str, problem: str) -> RunError:
-    return RunError(f"policy {path}: {problem}; accepted: {ACCEPTED}")
+def _refusal(path: str, problem: str) -> PolicyError:
+    return PolicyError(f"policy {path}: {problem}; accepted: {ACCEPTED}")

@@ -22,7 +22,7 @@ from typing import Any
 import zmq
 
 from testbed import __version__
-from testbed.errors import InterruptError, RunError
+from testbed.errors import InterruptError, PolicyError, RunError
 from testbed.record.log import log_header
 from testbed.record.manifest import scenario_hash
 from testbed.record.outcome import Death, LedgerLine, RunOutcome
@@ -30,6 +30,7 @@ from testbed.record.run_folder import ArmFolder
 from testbed.roles.build import World
 from testbed.runtime.control import ControlServer
 from testbed.runtime.node import Orders
+from testbed.runtime.nursery import POLICY_FAILED
 from testbed.runtime.processes import NURSERY, Exit, Processes
 from testbed.runtime.progress import NodeProgress, Progress
 from testbed.runtime.run_lock import CONTROL, lock, sockets_folder
@@ -117,7 +118,7 @@ def run_live(
         factory: import path of the factory of roles.
 
     Raises:
-        RunError: the run could not start, or the launcher failed.
+        RunError: the run could not start, or the launcher failed; or, as PolicyError, a user's policy did.
         InterruptError: Ctrl-C before the start, or twice; nothing is left running.
     """
     folder.make()
@@ -367,12 +368,18 @@ class _Launcher:
                 raise RunError(f"a node said {message}, which only the launcher says")
 
     def _on_exit(self, end: Exit) -> None:
-        """A node that was told to stop may end; any other end is a death. With the nursery all end."""
+        """A node that was told to stop may end; any other end is a death. With the nursery all end.
+
+        Raises:
+            PolicyError: it ended for a mistake of a user's policy, which is not the run's to survive.
+        """
         if end.node == NURSERY:
             if NURSERY not in self._state.ended:
                 self._bury(NURSERY, end.how)
             for node in sorted(self._processes.alive.keys() - self._state.ended):
                 self._bury(node, f"killed when the nursery ended with {end.how}")
+        elif end.code == POLICY_FAILED:
+            raise PolicyError(self._processes.tail(end.node).rpartition("\n")[2])
         elif end.code == 0 and self._is_stopping:
             self._state.ended.add(end.node)  # what it said last may still be on its way to us
         else:

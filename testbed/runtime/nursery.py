@@ -26,7 +26,7 @@ from typing import Any
 
 import msgpack
 
-from testbed.errors import RunError
+from testbed.errors import PolicyError, RunError
 from testbed.record.run_folder import ArmFolder
 from testbed.record.split_file import load_split
 from testbed.roles.build import World
@@ -38,6 +38,7 @@ from testbed.scenario.topology import build_topology
 from testbed.traffic.plan import build_plan
 
 MAX_PACKET_BYTES = 1 << 16
+POLICY_FAILED = 65  # exit status of a node whose user's policy made a mistake; EX_DATAERR of sysexits.h
 
 
 class Nursery:
@@ -137,13 +138,20 @@ def main() -> None:
 
 
 def _be(node: str, orders: Orders, world: World, make_role: RoleFactory) -> None:
-    """Live as this node. An exception leaves its traceback in the node's stderr file, and exit status 1."""
+    """Live as this node. An exception leaves its traceback in the node's stderr file, and exit status 1.
+
+    A mistake of the user's policy leaves its message alone, and an exit status that the launcher knows it by.
+    """
     _redirect(orders.folder.stderr(node))
     set_process_name(node)
     code = 1
     try:
         NodeProcess(node, orders, world).live(make_role)
         code = 0
+    except PolicyError as error:
+        print(error, file=sys.stderr)
+        sys.stderr.flush()
+        os._exit(POLICY_FAILED)
     finally:
         # the way out by the interpreter would take apart all that it was forked with, and wait for open sockets
         if code:

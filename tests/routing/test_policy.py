@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from testbed.errors import RunError
+from testbed.errors import PolicyError
 from testbed.routing.policy import (
     POLICIES,
     Policy,
     build_policy,
-    check_choice,
     load_policy_class,
     policy_hooks,
 )
@@ -82,7 +81,7 @@ def test_every_kind_chooses_among_the_allowed_targets(kind: str) -> None:
     rng = random.Random(1)
 
     for i in range(50):
-        check_choice(policy, view, policy.choose(view, request(i), rng))
+        assert policy.choose(view, request(i), rng) in (*view.allowed, None)
     view.allow([])
     assert policy.choose(view, request(), rng) is None
 
@@ -167,7 +166,7 @@ ACCEPTED = (
 def test_a_policy_that_cannot_be_made_says_why_and_what_is_accepted(
     user_module: str, kind: str, params: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(RunError, match=f"^{re.escape(message)}$"):
+    with pytest.raises(PolicyError, match=f"^{re.escape(message)}$"):
         build({"kind": kind, "params": params}, view_of([0, 0]))
 
 
@@ -175,20 +174,6 @@ def test_a_tick_without_an_interval_is_refused(user_module: str) -> None:
     policy = load_policy_class(f"{user_module}:Restless")()
 
     with pytest.raises(
-        RunError, match=r"Restless has on_tick, but its tick_interval_s is None; accepted: seconds"
+        PolicyError, match=r"Restless has on_tick, but its tick_interval_s is None; accepted: seconds"
     ):
         policy_hooks(policy)
-
-
-def test_a_choice_that_is_not_allowed_is_told() -> None:
-    view = view_of([0, 0, 0])
-    view.allow(["a", "b"])
-    policy = build({"kind": "random"}, view)
-
-    check_choice(policy, view, None)
-    with pytest.raises(
-        RunError, match=r"policy RandomChoice chose c; accepted: one of view.allowed \(a, b\), or"
-    ):
-        check_choice(policy, view, view.targets[2])
-    with pytest.raises(RunError, match="chose 'a'"):
-        check_choice(policy, view, "a")
