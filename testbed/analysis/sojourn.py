@@ -104,7 +104,9 @@ def split_s(requests: Table) -> dict[str, float]:
         "decode": ("first_token_at_s", "finished_at_s"),
         "reply_travel": ("finished_at_s", "replied_at_s"),
     }
-    return {name: mean(done[until] - done[since]) for name, (since, until) in parts.items()}
+    split = {name: mean(done[until] - done[since]) for name, (since, until) in parts.items()}
+    held_s = mean(done["held_s"])
+    return {**split, "slip": split["slip"] - held_s, "root_hold": held_s}
 
 
 def _lower_bound_s(requests: Table, scenario: Scenario, end_s: float) -> Floats:

@@ -9,7 +9,7 @@
 Limits, in wall time, held against the scenario in run time (durations times the time scale):
 
     p99 of the lateness of each link's releases    max(2 ms, 10 % of the smallest configured delay or period)
-    p99 of each root's slip (sent - planned)       the same
+    p99 of each root's slip (sent - held - planned)   the same
     stall or timer lag of a process                max(100 ms, half the loop delay)
     planned arrivals never sent                    1 %
 
@@ -211,7 +211,7 @@ def _later_than_delay(
 
 
 def _slips(requests: Table, time_scale: float, limit_s: float) -> Iterable[Finding]:
-    slip_s = (requests["sent_at_s"] - requests["planned_at_s"]) * time_scale
+    slip_s = (requests["sent_at_s"] - requests["held_s"] - requests["planned_at_s"]) * time_scale
     worst: tuple[float, str, float] | None = None
     for root in dict.fromkeys(requests["root"].tolist()):
         mine = np.where(requests["root"] == root, slip_s, np.nan)

@@ -33,6 +33,7 @@ def requests_table(logged: dict[str, Rows], scenario: Scenario, topology: Topolo
     attempt = _filled(attempt, dispatches["attempt"], dispatch)
     outcome = _filled(np.full(number, int(Outcome.UNFINISHED)), dispatches["outcome"], dispatch)
     was_sent = ((dispatch != _NONE) | (seen != _NONE)) & (outcome != Outcome.NO_TARGET)
+    was_sent &= ~_held_to_the_end(dispatches, dispatch)
     return {
         "request_id": np.arange(number, dtype=np.int64),
         "class": Texts(tuple(scenario.classes), plan.class_index),
@@ -47,6 +48,18 @@ def requests_table(logged: dict[str, Rows], scenario: Scenario, topology: Topolo
     }
 
 
+def _held_to_the_end(dispatches: Rows, dispatch: Places) -> NDArray[np.bool_]:
+    """Requests that their root never sent: they were shed, or held until their time was up."""
+    never = dispatches["leaf"].places(("",)) == 0
+    return _filled(np.zeros(len(dispatch), dtype=bool), never, dispatch)
+
+
+def _held_s(holds: Rows, attempt: Places) -> NDArray[np.float64]:
+    """How long the root let each request wait for a usable cell; 0 for those that did not have to."""
+    waits = holds["released_at_s"] - holds["held_at_s"]
+    return _filled(np.zeros(len(attempt)), waits, _of_attempt(holds, attempt))
+
+
 def _at_root(
     logged: dict[str, Rows], dispatch: Places, attempt: Places, cost_scale: NDArray[np.float64]
 ) -> Rows:
@@ -59,6 +72,7 @@ def _at_root(
             name: _filled(_nan(attempt), dispatches[name], dispatch)
             for name in ("sent_at_s", "residence_s", "staleness_s")
         },
+        "held_s": _held_s(logged["holds"], attempt),
         "replied_at_s": _filled(replied_at_s, late_replies["replied_at_s"], late),
         "believed_cost": _filled(_nan(attempt), dispatches["believed_cost"], dispatch) / cost_scale,
         "late": late != _NONE,

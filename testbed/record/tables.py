@@ -48,6 +48,14 @@ LOGGED: dict[str, tuple[Column, ...]] = {
         _instant("staleness_s", "age of the chosen cell's observation when used; NaN: none yet"),
         Column("believed_cost", "float", "cost of the chosen cell as the root believed it"),
     ),
+    # a root writes a row when it sends a request that had to wait for a usable cell
+    "holds": (
+        _REQUEST,
+        _ATTEMPT,
+        _ROOT,
+        _instant("held_at_s", "planned arrival"),
+        _instant("released_at_s", "sent by the root"),
+    ),
     # a late reply: the request had timed out at the root before
     "late_replies": (_REQUEST, _ATTEMPT, _instant("replied_at_s", "reply received by the root")),
     # a leaf writes a row when a request leaves it
@@ -220,6 +228,7 @@ MERGED: dict[str, tuple[Column, ...]] = {
         Column("prompt_tokens", "int", "tokens of its prompt"),
         Column("output_tokens", "int", "tokens that it asks for"),
         _instant("planned_at_s", "planned arrival"),
+        _instant("held_s", "time that the root let it wait for a usable cell"),
         _instant("sent_at_s", "sent by the root"),
         _instant("at_leaf_s", "received by the leaf"),
         _instant("at_server_s", "received by the server"),

@@ -18,9 +18,10 @@ from testbed.roles.server import Server
 from testbed.routing.cost import cost_function
 from testbed.routing.policy import build_policy, policy_hooks
 from testbed.routing.view import Target, View
-from testbed.scenario.policy_words import IdleQueuePolicy, PrequalPolicy
+from testbed.scenario.policy_words import IdleQueuePolicy, Policy, PrequalPolicy
 from testbed.scenario.schema import Cell, Scenario, Service, SharingWords, Traffic
 from testbed.scenario.topology import Node, Topology, leaf_policy, reads_reports
+from testbed.scenario.view_words import ViewWords
 from testbed.serving.antagonist import Antagonist
 from testbed.serving.batch import Batch
 from testbed.serving.cores import SharedCores
@@ -76,6 +77,9 @@ def _build_root(node: Node, world: World, env: Environment) -> Root:
         Target(name, cell_curve(scenario, name, prompt_mean, output_mean), cell.servers, i)
         for i, (name, cell) in enumerate(scenario.cells.items())
     )
+    for target in targets:
+        target.peers = len([each for each in scenario.roots if _may_use(scenario, each, target.name)])
+        target.takes_overtaken = (scenario.cells[target.name].reports or scenario.reports).read == "all"
     streams = [
         _stream(node, world, root, line, targets, index, output_mean)
         for index, line in enumerate(scenario.roots[root].traffic)
@@ -107,7 +111,18 @@ def _stream(
     # a free-running timer: its phase is the node's own, so that roots do not update together by construction
     phase_s = hooks.tick_interval_s * uniform(key_base(scenario.seed, node.name, "tick"), index)
     timeout_s = scenario.classes[line.class_].timeout
-    return Stream(line.class_, view, policy, hooks, cost, timeout_s, phase_s)
+    return Stream(line.class_, view, policy, hooks, cost, timeout_s, phase_s, hold_queue(spec))
+
+
+def _may_use(scenario: Scenario, root: str, cell: str) -> bool:
+    """Whether a root sends to a cell on any of its lines."""
+    lines = range(len(scenario.roots[root].traffic))
+    return any(cell in allowed_cells(scenario, root, index) for index in lines)
+
+
+def hold_queue(spec: Policy) -> int:
+    """How many requests may wait at a balancer of this policy while no target is usable."""
+    return (spec.hold_queue or 0) if isinstance(spec, ViewWords) else 0
 
 
 def _build_leaf(node: Node, world: World, env: Environment) -> Leaf:
@@ -116,9 +131,13 @@ def _build_leaf(node: Node, world: World, env: Environment) -> Leaf:
     prompt_mean, output_mean = _cell_means(scenario, node.cell)
     curve = cell_curve(scenario, node.cell, prompt_mean, output_mean)
     targets = tuple(Target(name, curve, index=i) for i, name in enumerate(topology.servers[node.cell]))
+    for target in targets:
+        target.peers = cell.leaf.count
+        target.takes_overtaken = cell.server_reports.read == "all"
     view = View(targets)
+    spec = leaf_policy(scenario, node.cell)
     policy = build_policy(
-        leaf_policy(scenario, node.cell), view, seed=scenario.seed, node=node.name,
+        spec, view, seed=scenario.seed, node=node.name,
         report_every_s=cell.server_reports.every, output_mean=output_mean,
     )  # fmt: skip
     in_steps = cell.profile is not None
@@ -137,6 +156,7 @@ def _build_leaf(node: Node, world: World, env: Environment) -> Leaf:
         model=model,
         has_peers=cell.leaf.count > 1,
         counts_steps=in_steps,
+        hold_queue=hold_queue(spec),
     )
 
 

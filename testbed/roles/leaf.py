@@ -5,6 +5,10 @@ server's reply comes (which goes on to the root), its class's timeout has passed
 period the leaf tells all roots what it has in flight and what it learned of its servers' speed, with the instant
 of measurement.
 
+Where no server is usable (all reports are too old for the policy's words, say) the request is refused, or held until
+one is: in order of arrival, up to a bound, beyond which requests are shed. Newcomers queue behind the held, which count
+as waiting in the cell.
+
 Messages seen: `Request` from roots; `Reply`, `Report` and `ProbeReply` from servers. A reply to a request that has
 timed out here is late and dropped; a reply to one that was never given to that server is an error.
 
@@ -21,6 +25,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from testbed.roles.environment import Environment
+from testbed.roles.held import Held, Waiting
 from testbed.roles.latency_model import LatencyModel
 from testbed.roles.messages import Message, Outcome, Probe, ProbeReply, Reply, Report, Request, Setting
 from testbed.roles.schedule import Schedule
@@ -70,6 +75,7 @@ class Leaf:
         model: LatencyModel,
         has_peers: bool,
         counts_steps: bool,
+        hold_queue: int = 0,
     ) -> None:
         """Args:
         env: the world around.
@@ -83,6 +89,7 @@ class Leaf:
         model: where the servers' speed is learned.
         has_peers: other leaves use the same servers.
         counts_steps: work goes in steps of one token; otherwise a request is one step.
+        hold_queue: requests that may wait here while no server is usable.
         """
         self._env = env
         self._name = name
@@ -99,6 +106,8 @@ class Leaf:
         self._probe_rng = env.rng("probes")
         self._open: list[dict[int, _Open]] = [{} for _ in timeouts_s]
         self._armed = [False] * len(timeouts_s)
+        self._held = Held(hold_queue)
+        self._waiting = 0  # held, that is
         self._tracks = {target.name: _Track() for target in view.targets}
         self._by_name = {target.name: target for target in view.targets}
         self._timed_out: set[int] = set()
@@ -138,6 +147,8 @@ class Leaf:
             self._report()
         elif name == "tick":
             self._tick()
+        elif name == "held":
+            self._expire_held()
         else:
             self._expire(int(name.partition(":")[2]))
 
@@ -146,6 +157,8 @@ class Leaf:
         for requests in self._open:
             for opened in requests.values():
                 self._record(opened, Outcome.UNFINISHED, float("nan"))
+        for waiting in self._held.take_all():
+            self._record_unsent(waiting.request, Outcome.UNFINISHED, waiting.arrived_at_s, float("nan"))
 
     def is_idle(self) -> bool:
         """Nothing is open."""
@@ -159,20 +172,19 @@ class Leaf:
         view = self._view
         now_s = view.now_s = self._env.now_s()
         self._arrivals += 1
-        server = self._policy.choose(view, request, self._rng)
+        if now_s > view.turns_at_s:
+            view.refresh()
+        server = None if self._waiting else self._policy.choose(view, request, self._rng)
         if server is None:
-            self._finished += 1
-            self._env.record(
-                "visits", (request[0], request[1], self._name, "", int(Outcome.NO_TARGET), now_s, now_s)
-            )
-            self._env.send(
-                root, Reply(request[0], request[1], int(Outcome.NO_TARGET), 0.0, 0, self._in_flight)
-            )
-            return
+            self._keep_or_refuse(root, request, now_s)
+        else:
+            self._give(root, request, server, now_s, now_s)
+
+    def _give(self, root: str, request: Request, server: Target, at_leaf_s: float, now_s: float) -> None:
         assert server.name in self._tracks, (
             f"{self._name}: the policy chose {server.name}, which is not a server here"
         )
-        opened = _Open(request, root, server, now_s, now_s, self._area(server, now_s))
+        opened = _Open(request, root, server, at_leaf_s, now_s, self._area(server, now_s))
         self._in_flight += 1
         self._prompt_tokens += request.prompt_tokens
         self._output_tokens += request.output_tokens
@@ -180,11 +192,62 @@ class Leaf:
         self._open[index][request.request_id] = opened
         if not self._armed[index]:
             self._armed[index] = True
-            self._env.set_timer(f"timeout:{index}", now_s + self._timeouts_s[index])
+            self._env.set_timer(f"timeout:{index}", at_leaf_s + self._timeouts_s[index])
         self._env.send(server.name, request)
         server.on_sent(request.request_id, now_s)
         if self._hooks.probes is not None:
-            self._probe(view)
+            self._probe(self._view)
+
+    def _keep_or_refuse(self, root: str, request: Request, now_s: float) -> None:
+        """No server is usable: the request waits for one, or goes back."""
+        held = self._held
+        if not held.has_room():
+            outcome = Outcome.SHED if held.holds else Outcome.NO_TARGET
+            self._return_unsent(Waiting(request, root, now_s, now_s), outcome, now_s)
+            return
+        held.put(Waiting(request, root, now_s, now_s + self._timeouts_s[request.class_index]))
+        self._count_held(request, 1)
+        self._env.set_timer("held", held.next_deadline_s())
+
+    def _release(self, now_s: float) -> None:
+        """Give what is held to servers, the oldest first, for as long as one is usable."""
+        view, held = self._view, self._held
+        view.now_s = now_s
+        view.refresh()
+        while held:
+            server = self._policy.choose(view, held.head().request, self._rng)
+            if server is None:
+                return
+            waiting = held.take()
+            self._count_held(waiting.request, -1)
+            self._give(waiting.source, waiting.request, server, waiting.arrived_at_s, now_s)
+        self._env.cancel_timer("held")
+
+    def _expire_held(self) -> None:
+        """Send back every held request whose time is up."""
+        now_s = self._env.now_s()
+        for waiting in self._held.take_expired(now_s):
+            self._count_held(waiting.request, -1)
+            self._return_unsent(waiting, Outcome.TIMED_OUT, now_s)
+        if self._held:
+            self._env.set_timer("held", self._held.next_deadline_s())
+
+    def _count_held(self, request: Request, change: int) -> None:
+        """A request begins or ends to wait here: it is in the cell all the while."""
+        self._waiting += change
+        self._in_flight += change
+        self._prompt_tokens += change * request.prompt_tokens
+        self._output_tokens += change * request.output_tokens
+
+    def _return_unsent(self, waiting: Waiting, outcome: Outcome, now_s: float) -> None:
+        """A request goes back without having seen a server."""
+        request, arrived_at_s = waiting.request, waiting.arrived_at_s
+        self._finished += 1
+        self._record_unsent(request, outcome, arrived_at_s, now_s)
+        reply = Reply(
+            request[0], request[1], int(outcome), now_s - arrived_at_s, self._queued(), self._in_flight
+        )
+        self._env.send(waiting.source, reply)
 
     def _probe(self, view: View) -> None:
         assert self._hooks.probes is not None
@@ -216,6 +279,8 @@ class Leaf:
         if self._hooks.on_reply is not None:
             self._hooks.on_reply(opened.server, stay_s, Outcome(reply.outcome))
         self._answer(opened, reply.outcome, now_s)
+        if self._waiting:
+            self._release(now_s)
 
     def _answer(self, opened: _Open, outcome: int, now_s: float) -> None:
         self._finished += 1
@@ -242,12 +307,17 @@ class Leaf:
     def _on_report(self, source: str, report: Report) -> None:
         now_s = self._view.now_s = self._env.now_s()
         target = self._by_name[source]
-        taken = target.on_report(source, report, now_s)
-        if taken and self._hooks.on_report is not None:
+        if not target.on_report(source, report, now_s):
+            return
+        self._view.refresh()
+        if self._hooks.on_report is not None:
             self._hooks.on_report(self._view, target)
+        if self._waiting:
+            self._release(now_s)
 
     def _tick(self) -> None:
         now_s = self._view.now_s = self._env.now_s()
+        self._view.refresh()
         if self._hooks.on_tick is not None:
             self._hooks.on_tick(self._view)
         self._env.set_timer("tick", self._ticks.passed(now_s))
@@ -257,8 +327,10 @@ class Leaf:
         model = self._model
         model.refit()
         queued = self._queued()
+        held = self._held.by_class(len(self._open))
+        by_class = tuple(len(each) + waiting for each, waiting in zip(self._open, held, strict=True))
         report = Report(
-            self._sequence, 0, now_s, queued, self._in_flight - queued, tuple(len(each) for each in self._open),
+            self._sequence, 0, now_s, queued, self._in_flight - queued, by_class,
             self._prompt_tokens, self._output_tokens, self._arrivals, self._error_fraction,
             model.speed, model.fitted_a_s, model.fitted_b_s, model.model_error,
         )  # fmt: skip
@@ -316,7 +388,7 @@ class Leaf:
             share = self._tracks[target.name].queued_share
             if share:
                 waiting += share * target.own_in_flight
-        return round(waiting)
+        return round(waiting) + self._waiting
 
     def _record(self, opened: _Open, outcome: int, left_at_s: float) -> None:
         request = opened.request
@@ -329,4 +401,8 @@ class Leaf:
             opened.at_leaf_s,
             left_at_s,
         )
+        self._env.record("visits", row)
+
+    def _record_unsent(self, request: Request, outcome: Outcome, at_leaf_s: float, left_at_s: float) -> None:
+        row = (request[0], request[1], self._name, "", int(outcome), at_leaf_s, left_at_s)
         self._env.record("visits", row)

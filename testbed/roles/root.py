@@ -4,11 +4,16 @@ Theory of operation. The plan says when requests arrive; timer `arrival` fires a
 the stream's policy chooses a cell from the root's view, the request goes to one of the cell's leaves in turn, and
 is open until its reply comes, its class's timeout passes, or the run ends. Then, once, a row tells its story.
 
+Where no cell is usable (none is allowed, or all reports are too old for the policy's words) the request is refused,
+or held until one is: in order of arrival, up to a bound, beyond which requests are shed. Newcomers queue behind the
+held. A report or a reply may make a cell usable again; a fault that changes what is allowed is noticed then.
+
 Messages seen: `Report` (updates the view; policies that follow reports may move their shares) and `Reply` (closes
 the request; how long it travelled updates the measured round trip). A reply to a request that has timed out is
 late: counted, not an error. A reply to a request that was never sent is an error.
 
-Timers: `arrival`; `tick:K` moves the shares of stream K; `timeout:K` at the earliest deadline of stream K.
+Timers: `arrival`; `tick:K` moves the shares of stream K; `timeout:K` at the earliest deadline of stream K, `held:K`
+at that of its held requests.
 """
 
 from __future__ import annotations
@@ -19,6 +24,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from testbed.roles.environment import Environment
+from testbed.roles.held import Held, Waiting
 from testbed.roles.messages import Message, Outcome, Reply, Report, Request, Setting
 from testbed.roles.schedule import Schedule
 from testbed.routing.policy import Hooks, Policy, Update
@@ -41,6 +47,7 @@ class Stream:
         cost: what the root believes a cell to cost this stream; for the record, and for policies with costs.
         timeout_s: after this long from the planned arrival the client has gone.
         tick_phase_s: first instant at which the shares move, for policies that move on a timer.
+        hold_queue: requests that may wait here while no cell is usable.
     """
 
     class_name: str
@@ -50,6 +57,7 @@ class Stream:
     cost: Callable[[Target], float]
     timeout_s: float
     tick_phase_s: float
+    hold_queue: int = 0
 
 
 class _Open(NamedTuple):
@@ -103,6 +111,8 @@ class Root:
         self._rngs = [env.rng(f"policy:{index}") for index in range(len(streams))]
         self._sampled_below = int(sampled_fraction * 2**32)
         self._finished = 0
+        self._held = [Held(stream.hold_queue) for stream in streams]
+        self._waiting = 0  # in all of these
 
     def start(self) -> None:
         """Wait for the first arrival and the first tick of each policy."""
@@ -131,6 +141,8 @@ class Root:
             self._await_arrival()
         elif name in self._ticks:
             self._tick(name)
+        elif name.startswith("held:"):
+            self._expire_held(int(name.partition(":")[2]))
         else:
             self._expire(int(name.partition(":")[2]))
 
@@ -139,14 +151,17 @@ class Root:
         for requests in self._open:
             for request_id, opened in requests.items():
                 self._record(request_id, opened, Outcome.UNFINISHED, NAN, NAN)
+        for held in self._held:
+            for waiting in held.take_all():
+                self._record_unsent(waiting.request, Outcome.UNFINISHED, waiting.arrived_at_s, NAN)
 
     def is_idle(self) -> bool:
         """All planned requests have been sent and have come back, or timed out."""
-        return self._next == self._planned and not self._stream_of
+        return self._next == self._planned and not self._stream_of and not self._waiting
 
     def gauges(self) -> tuple[int, int, int]:
         """(requests sent, finished, open)."""
-        return self._next, self._finished, len(self._stream_of)
+        return self._next, self._finished, len(self._stream_of) + self._waiting
 
     def _await_arrival(self) -> None:
         if self._next < self._planned:
@@ -162,9 +177,15 @@ class Root:
         )
         view = stream.view
         now_s = view.now_s = self._env.now_s()
-        target = stream.policy.choose(view, request, self._rngs[index])
+        if now_s > view.turns_at_s:
+            view.refresh()
+        target = (
+            None
+            if self._waiting and self._held[index]
+            else stream.policy.choose(view, request, self._rngs[index])
+        )
         if target is None:
-            self._refuse(request, stream, plan.at_s[i], now_s)
+            self._keep_or_refuse(request, index, plan.at_s[i], now_s)
         else:
             self._dispatch(request, index, target, plan.at_s[i], now_s)
 
@@ -196,19 +217,53 @@ class Root:
         self._env.send(leaf, request)
         target.on_sent(request_id, now_s)
 
-    def _refuse(self, request: Request, stream: Stream, planned_at_s: float, now_s: float) -> None:
-        """No allowed cell is left: the request ends here."""
-        self._finished += 1
-        row = (
-            request.request_id,
-            request.attempt,
-            self._name,
-            "",
-            "",
-            int(Outcome.NO_TARGET),
-            planned_at_s,
-            now_s,
-        )
+    def _keep_or_refuse(self, request: Request, index: int, planned_at_s: float, now_s: float) -> None:
+        """No cell is usable: the request waits for one, or ends here."""
+        held = self._held[index]
+        if not held.has_room():
+            self._finished += 1
+            outcome = Outcome.SHED if held.holds else Outcome.NO_TARGET
+            self._record_unsent(request, outcome, planned_at_s, now_s)
+            return
+        held.put(Waiting(request, "", planned_at_s, planned_at_s + self._streams[index].timeout_s))
+        self._waiting += 1
+        self._env.set_timer(f"held:{index}", held.next_deadline_s())
+
+    def _release(self, index: int, now_s: float) -> None:
+        """Send what is held, the oldest first, for as long as a cell is usable."""
+        stream, held = self._streams[index], self._held[index]
+        stream.view.now_s = now_s
+        stream.view.refresh()
+        while held:
+            target = stream.policy.choose(stream.view, held.head().request, self._rngs[index])
+            if target is None:
+                return
+            waiting = held.take()
+            self._waiting -= 1
+            self._dispatch(waiting.request, index, target, waiting.arrived_at_s, now_s)
+            self._env.record(
+                "holds", (waiting.request[0], waiting.request[1], self._name, waiting.arrived_at_s, now_s)
+            )
+        self._env.cancel_timer(f"held:{index}")
+
+    def _release_all(self, now_s: float) -> None:
+        for index, held in enumerate(self._held):
+            if held:
+                self._release(index, now_s)
+
+    def _expire_held(self, index: int) -> None:
+        """End every held request whose client has gone."""
+        held = self._held[index]
+        for waiting in held.take_expired(self._env.now_s()):
+            self._waiting -= 1
+            self._finished += 1
+            self._record_unsent(waiting.request, Outcome.TIMED_OUT, waiting.arrived_at_s, NAN)
+        if held:
+            self._env.set_timer(f"held:{index}", held.next_deadline_s())
+
+    def _record_unsent(self, request: Request, outcome: Outcome, planned_at_s: float, at_s: float) -> None:
+        """A request that ends without having been sent: refused or shed at `at_s`, or held until the end."""
+        row = (request[0], request[1], self._name, "", "", int(outcome), planned_at_s, at_s)
         self._env.record("dispatches", (*row, NAN, NAN, NAN, NAN))
 
     def _leaf_in_turn(self, cell: str) -> str:
@@ -235,6 +290,8 @@ class Root:
         if on_reply is not None:
             on_reply(target, now_s - opened.sent_at_s, Outcome(reply.outcome))
         self._record(request_id, opened, reply.outcome, now_s, reply.residence_s)
+        if self._waiting:
+            self._release_all(now_s)
 
     def _on_late_reply(self, source: str, reply: Reply, now_s: float) -> None:
         if reply.request_id not in self._timed_out:
@@ -252,14 +309,18 @@ class Root:
         if not target.on_report(source, report, now_s):
             return  # overtaken by a newer one: recorded, not believed
         for index, stream in enumerate(self._streams):
+            stream.view.now_s = now_s
+            stream.view.refresh()
             if stream.hooks.on_report is not None:
-                stream.view.now_s = now_s
                 self._record_update(index, stream.hooks.on_report(stream.view, target), now_s)
+        if self._waiting:
+            self._release_all(now_s)
 
     def _tick(self, name: str) -> None:
         index, schedule = self._ticks[name]
         stream = self._streams[index]
         now_s = stream.view.now_s = self._env.now_s()
+        stream.view.refresh()
         assert stream.hooks.on_tick is not None, "a policy with a tick interval has on_tick"
         self._record_update(index, stream.hooks.on_tick(stream.view), now_s)
         self._env.set_timer(name, schedule.passed(now_s))
@@ -309,7 +370,7 @@ class Root:
             self._env.record(
                 "decisions",
                 (request_id, self._name, target.name, now_s, target.sequence, target.measured_at_s,
-                 target.received_at_s, float(target.in_flight), stream.cost(target), target.network_s,
+                 target.received_at_s, float(stream.view.count(target)), stream.cost(target), target.network_s,
                  target is chosen),
             )  # fmt: skip
 
@@ -324,7 +385,7 @@ class Root:
             self._env.record(
                 "updates",
                 (self._name, stream.class_name, number, target.name, now_s, update.step, update.interval_s,
-                 target.sequence, target.measured_at_s, target.received_at_s, float(target.in_flight),
+                 target.sequence, target.measured_at_s, target.received_at_s, float(stream.view.count(target)),
                  update.costs[i], update.clipped[i], target.network_s, update.before[i], update.after[i],
                  target in allowed),
             )  # fmt: skip

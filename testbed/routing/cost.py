@@ -16,9 +16,8 @@ Source of the marginal cost: the gradient of the mean number of requests in the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from operator import attrgetter
 
-from testbed.routing.view import Target
+from testbed.routing.view import REPORTED, Target
 from testbed.scenario.policy_words import Cost, LatencyModel
 from testbed.serving.rate_curve import RateCurve
 
@@ -74,8 +73,7 @@ def cost_function(
     cost: Cost,
     model: LatencyModel,
     output_mean: float,
-    own_counts: bool = False,
-    corrected: bool = False,
+    count: Callable[[Target], float] = REPORTED,
 ) -> Callable[[Target], float]:
     """The cost of a target as a balancer believes it; called for every candidate of every decision.
 
@@ -83,10 +81,8 @@ def cost_function(
         cost: which of the costs.
         model: where alpha and beta come from (see `model_curve`).
         output_mean: mean output tokens of the balancer's mix, for `fitted`.
-        own_counts: N is the balancer's own unanswered requests.
-        corrected: N is as reported plus the balancer's own sends since the measurement.
+        count: N, as the balancer believes (see `belief`).
     """
-    count = _count_function(own_counts, corrected)
     if cost == "in_flight":
         return count
     if cost == "in_flight_per_capacity":
@@ -100,11 +96,9 @@ def clip_function(
     cost: Cost,
     model: LatencyModel,
     output_mean: float,
-    own_counts: bool = False,
-    corrected: bool = False,
+    count: Callable[[Target], float] = REPORTED,
 ) -> Callable[[Target], bool]:
     """Whether the cost of the same arguments is cut at its ceiling now; for records, not for every decision."""
-    count = _count_function(own_counts, corrected)
 
     def is_clipped(target: Target) -> bool:
         curve = model_curve(target, model, output_mean)
@@ -116,14 +110,6 @@ def clip_function(
 def _with_travel_s(served_s: float, network_s: float, error_fraction: float) -> float:
     known_network_s = network_s if network_s == network_s else 0.0
     return (served_s + known_network_s) / (1.0 - min(error_fraction, ERROR_FRACTION_MAX))
-
-
-def _count_function(own_counts: bool, corrected: bool) -> Callable[[Target], float]:
-    if own_counts:
-        return attrgetter("own_in_flight")
-    if corrected:
-        return lambda target: target.in_flight + len(target.unseen)
-    return attrgetter("in_flight")
 
 
 # The two functions below say once more, in one body and without allocating, what `model_curve` and `cost_of` say:

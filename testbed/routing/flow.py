@@ -148,8 +148,8 @@ def build_flow(spec: FlowPolicy, view: View, report_every_s: float, output_mean:
     kind = TimedFlow if spec.update == "timer" else ReportedFlow
     flow = kind(
         view,
-        cost=cost_function(spec.cost, spec.model, output_mean),
-        is_clipped=clip_function(spec.cost, spec.model, output_mean),
+        cost=cost_function(spec.cost, spec.model, output_mean, view.count),
+        is_clipped=clip_function(spec.cost, spec.model, output_mean, view.count),
         step=spec.step.value,
         start=spec.start,
         sampler=Chance() if spec.sampling == "chance" else LowDiscrepancy(len(view.targets)),

@@ -111,23 +111,18 @@ class TwoChoices:
 
 
 def build_least_cost(spec: LeastCostPolicy, view: View, output_mean: float) -> LeastCost:
-    """The policy of a scenario; targets learn whether own sends are to be kept."""
+    """The policy of a scenario, on a view that is configured."""
     return LeastCost(believed_cost(spec, view, output_mean), spec.ties)
 
 
 def build_two_choices(spec: TwoChoicesPolicy, view: View, output_mean: float) -> TwoChoices:
-    """The policy of a scenario; targets learn whether own sends are to be kept."""
+    """The policy of a scenario, on a view that is configured."""
     return TwoChoices(believed_cost(spec, view, output_mean), spec.ties)
 
 
 def believed_cost(spec: CostPolicy, view: View, output_mean: float) -> Callable[[Target], float]:
-    """What a policy compares; targets learn whether own sends are to be kept."""
-    own_counts = spec.view == "own_counts"
-    corrected = spec.own_count_correction and not own_counts  # own counts have no age to correct
-    if corrected:
-        for target in view.targets:
-            target.keeps_unseen = True
-    return cost_function(spec.cost, spec.model, output_mean, own_counts, corrected)
+    """What a policy compares, on a view that is configured."""
+    return cost_function(spec.cost, spec.model, output_mean, view.count)
 
 
 def _first_after(tied: Sequence[Target], last: int, rng: random.Random) -> Target:

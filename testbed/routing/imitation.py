@@ -104,8 +104,8 @@ def build_imitation(
     """The policy of a scenario; the interval defaults to the period of the reports."""
     return Imitation(
         view,
-        cost=cost_function(spec.cost, spec.model, output_mean),
-        is_clipped=clip_function(spec.cost, spec.model, output_mean),
+        cost=cost_function(spec.cost, spec.model, output_mean, view.count),
+        is_clipped=clip_function(spec.cost, spec.model, output_mean, view.count),
         slope_per_s=spec.slope,
         wake_per_s=spec.wake,
         by_shares=spec.sample == "shares",

@@ -59,7 +59,8 @@ class LoadInterpretation:
 
     def _interpret(self, view: View) -> None:
         self._allowed, self._is_stale = view.allowed, False
-        self._order = tuple(sorted(view.allowed, key=_level_s))
+        count = view.count
+        self._order = tuple(sorted(view.allowed, key=lambda target: count(target) / target.capacity_per_s))
         if not self._order:
             return
         heard = [
@@ -69,9 +70,9 @@ class LoadInterpretation:
         ]
         self._rate_per_s = sum(meter.rate_per_s for _, meter in heard)
         self._capacities = list(accumulate(target.capacity_per_s for target in self._order))
-        filled = list(accumulate(target.in_flight for target in self._order))
+        filled = list(accumulate(count(target) for target in self._order))
         self._reached = [
-            _level_s(target) * capacity - load
+            count(target) / target.capacity_per_s * capacity - load
             for target, capacity, load in zip(self._order[1:], self._capacities, filled, strict=False)
         ]
         if not heard:
@@ -85,9 +86,7 @@ class LoadInterpretation:
         last = bisect_right(self._reached, arrivals)
         level_s = (arrivals + filled[last]) / self._capacities[last]
         self._bounds = list(
-            accumulate(
-                level_s * target.capacity_per_s - target.in_flight for target in self._order[: last + 1]
-            )
+            accumulate(level_s * target.capacity_per_s - count(target) for target in self._order[: last + 1])
         )
 
 
@@ -121,7 +120,3 @@ class _Meter:
             self._over_s = KEEP * self._over_s + elapsed_s
         self._measured_at_s = target.measured_at_s
         self._arrivals = target.arrivals
-
-
-def _level_s(target: Target) -> float:
-    return target.in_flight / target.capacity_per_s

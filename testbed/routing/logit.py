@@ -42,6 +42,6 @@ class Logit:
         return allowed[bisect_right(bounds, rng.random() * bounds[-1], 0, len(bounds) - 1)]
 
 
-def build_logit(spec: LogitPolicy, output_mean: float) -> Logit:
+def build_logit(spec: LogitPolicy, view: View, output_mean: float) -> Logit:
     """The policy of a scenario."""
-    return Logit(cost_function(spec.cost, spec.model, output_mean), spec.temperature)
+    return Logit(cost_function(spec.cost, spec.model, output_mean, view.count), spec.temperature)

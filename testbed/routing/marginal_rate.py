@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from testbed.routing.cost import model_curve
 from testbed.routing.greedy import LeastCost
-from testbed.routing.view import Target
+from testbed.routing.view import REPORTED, Target, View
 from testbed.scenario.policy_words import LatencyModel, MarginalRatePolicy
 
 
@@ -22,15 +22,17 @@ class GreatestMarginalRate(LeastCost):
     """
 
 
-def build_marginal_rate(spec: MarginalRatePolicy, output_mean: float) -> GreatestMarginalRate:
-    """The policy of a scenario."""
-    return GreatestMarginalRate(inverse_marginal_rate_s(spec.model, output_mean), spec.ties)
+def build_marginal_rate(spec: MarginalRatePolicy, view: View, output_mean: float) -> GreatestMarginalRate:
+    """The policy of a scenario, on a view that is configured."""
+    return GreatestMarginalRate(inverse_marginal_rate_s(spec.model, output_mean, view.count), spec.ties)
 
 
-def inverse_marginal_rate_s(model: LatencyModel, output_mean: float) -> Callable[[Target], float]:
-    """1/l'(N) of a target by its latency model at its reported requests in flight, seconds."""
+def inverse_marginal_rate_s(
+    model: LatencyModel, output_mean: float, count: Callable[[Target], float] = REPORTED
+) -> Callable[[Target], float]:
+    """1/l'(N) of a target by its latency model at its requests in flight as `count` has them, seconds."""
 
     def inverse_s(target: Target) -> float:
-        return model_curve(target, model, output_mean).marginal_s(target.in_flight / target.servers)
+        return model_curve(target, model, output_mean).marginal_s(count(target) / target.servers)
 
     return inverse_s

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple, Protocol
 
 from testbed.errors import PolicyError
 from testbed.roles.messages import Outcome, ProbeReply, Request
+from testbed.routing.belief import configure_view, keep_unseen
 from testbed.routing.d_choices import build_d_choices
 from testbed.routing.flow import Update, build_flow
 from testbed.routing.greedy import (
@@ -99,12 +100,12 @@ POLICIES: dict[str, Callable[[Any, View, Place], Policy]] = {
     "two_choices": lambda spec, view, place: build_two_choices(spec, view, place.output_mean),
     "d_choices": lambda spec, view, place: build_d_choices(spec, view, place.output_mean),
     "worst": lambda spec, view, place: Worst(believed_cost(spec, view, place.output_mean)),
-    "jsq": lambda spec, view, place: build_shortest_queue(spec),
-    "gmsr": lambda spec, view, place: build_marginal_rate(spec, place.output_mean),
+    "jsq": lambda spec, view, place: build_shortest_queue(spec, view),
+    "gmsr": lambda spec, view, place: build_marginal_rate(spec, view, place.output_mean),
     "load_interpretation": lambda spec, view, place: LoadInterpretation(
         len(view.targets), spec.fill == "aggressive"
     ),
-    "logit": lambda spec, view, place: build_logit(spec, place.output_mean),
+    "logit": lambda spec, view, place: build_logit(spec, view, place.output_mean),
     "imitation": lambda spec, view, place: build_imitation(
         spec, view, place.report_every_s, place.output_mean
     ),
@@ -129,7 +130,7 @@ def build_policy(
 
     Args:
         spec: its words, in run time.
-        view: the beliefs it will work on; targets learn here whether own sends are to be kept.
+        view: the beliefs it will work on; configured here as the words say.
         seed: the scenario's.
         node: name of the balancer, so that no two nodes draw alike.
         report_every_s: period of the reports that the view gets.
@@ -139,9 +140,9 @@ def build_policy(
     Raises:
         PolicyError: a user's policy cannot be imported or made.
     """
+    configure_view(spec, view)
     if isinstance(spec, policy_words.UserPolicy):
-        for target in view.targets:
-            target.keeps_unseen = True  # whether the user's rule corrects by own sends cannot be known
+        keep_unseen(view)  # whether the user's rule corrects by own sends cannot be known
         return _build_user_policy(spec, node)
     return POLICIES[spec.kind](spec, view, Place(seed, node, report_every_s, output_mean, optimal_shares))
 

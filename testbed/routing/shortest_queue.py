@@ -6,8 +6,10 @@ from collections.abc import Callable
 from operator import attrgetter
 
 from testbed.routing.greedy import LeastCost
-from testbed.routing.view import Target
+from testbed.routing.view import Target, View
 from testbed.scenario.policy_words import ShortestQueuePolicy
+
+QUEUED: Callable[[Target], float] = attrgetter("queued")  # as reported
 
 
 class ShortestQueue(LeastCost):
@@ -22,12 +24,11 @@ class ShortestQueue(LeastCost):
     """
 
 
-def build_shortest_queue(spec: ShortestQueuePolicy) -> ShortestQueue:
-    """The policy of a scenario."""
-    return ShortestQueue(reported_per_server(spec.count), spec.ties)
+def build_shortest_queue(spec: ShortestQueuePolicy, view: View) -> ShortestQueue:
+    """The policy of a scenario, on a view that is configured."""
+    return ShortestQueue(per_server(view.count if spec.count == "in_flight" else QUEUED), spec.ties)
 
 
-def reported_per_server(count: str) -> Callable[[Target], float]:
-    """The reported `in_flight` or `queued` of a target over its servers."""
-    reported = attrgetter(count)
-    return lambda target: reported(target) / target.servers
+def per_server(count: Callable[[Target], float]) -> Callable[[Target], float]:
+    """A count of requests at a target over its servers."""
+    return lambda target: count(target) / target.servers

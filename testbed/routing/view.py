@@ -8,7 +8,9 @@ measured itself. Nothing here looks at the truth: only the records and the tests
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
+from typing import NamedTuple
 
 from testbed.roles.messages import Report
 from testbed.serving.rate_curve import RateCurve
@@ -33,8 +35,11 @@ class Target:
         measured_at_s: the oldest among the latest reports of all reporters; NaN before any.
         reports: the latest report of each reporter, by name.
         own_in_flight: this balancer's own requests that are unanswered.
-        keeps_unseen: whether `unseen` is kept; set for policies that correct reports by their own sends.
+        keeps_unseen: whether the next two are kept; set for policies that correct reports by their own sends.
         unseen: own unanswered requests that had not arrived when the belief was measured, with the instant of sending.
+        sent_since_report: own requests sent since a report was last taken, answered or not.
+        peers: balancers that send to it, this one included.
+        takes_overtaken: a report is taken even if one that was measured later came before it.
         network_s: smoothed round trip without the time in the target; NaN until the first reply.
     """
 
@@ -56,13 +61,16 @@ class Target:
         "name",
         "network_s",
         "own_in_flight",
+        "peers",
         "queued",
         "received_at_s",
         "reports",
         "running",
+        "sent_since_report",
         "sequence",
         "servers",
         "speed",
+        "takes_overtaken",
         "unseen",
     )
 
@@ -92,6 +100,9 @@ class Target:
         self.own_in_flight = 0
         self.keeps_unseen = False
         self.unseen: dict[int, float] = {}
+        self.sent_since_report = 0
+        self.peers = 1
+        self.takes_overtaken = False
         self.network_s = math.nan
 
     def on_sent(self, request_id: int, now_s: float) -> None:
@@ -99,6 +110,7 @@ class Target:
         self.own_in_flight += 1
         if self.keeps_unseen:
             self.unseen[request_id] = now_s
+            self.sent_since_report += 1
 
     def on_answered(self, request_id: int) -> None:
         """A request of the balancer is over: replied, or given up."""
@@ -115,11 +127,12 @@ class Target:
         """A report has arrived from one of its reporters.
 
         Returns:
-            Whether it was taken: one measured before the last one of the same reporter is not.
+            Whether it was taken: one measured before the last one of the same reporter is not, unless overtaken
+            ones are taken as well.
         """
         reports = self.reports
         last = reports.get(source)
-        if last is not None and report.measured_at_s < last.measured_at_s:
+        if last is not None and report.measured_at_s < last.measured_at_s and not self.takes_overtaken:
             return False
         reports[source] = report
         self.sequence = report.sequence
@@ -128,19 +141,14 @@ class Target:
             self._take(report)
         else:
             self._merge(list(reports.values()))
-        if self.unseen:
+        if self.keeps_unseen:
+            self.sent_since_report = 0
             self._forget_seen()
         return True
 
     def staleness_s(self, now_s: float) -> float:
         """Age of the belief, used less measured; NaN before any report."""
         return now_s - self.measured_at_s
-
-    def believed_in_flight(self, own_counts: bool = False, corrected: bool = False) -> int:
-        """Requests in flight: own ones alone, or as reported, with own sends since the measurement or without."""
-        if own_counts:
-            return self.own_in_flight
-        return self.in_flight + len(self.unseen) if corrected else self.in_flight
 
     def _take(self, report: Report) -> None:
         self.measured_at_s = report.measured_at_s
@@ -181,25 +189,54 @@ class Target:
             del self.unseen[request_id]
 
 
+FRESH = "fresh"
+
+
+class Limit(NamedTuple):
+    """How old a report may be, and what becomes of a target whose last one is older, or of which there is none."""
+
+    after_s: float = math.inf
+    stale: str = "last"
+    unheard: str = "empty"
+    any_when_none: bool = True  # where no target would be usable, all permitted ones are
+
+    def reading(self, target: Target, now_s: float) -> str:
+        """What its reports are taken for now: fresh, last, ignored, full or empty."""
+        measured_at_s = target.measured_at_s
+        if measured_at_s != measured_at_s:
+            return self.unheard
+        return self.stale if now_s > measured_at_s + self.after_s else FRESH
+
+
+REPORTED: Callable[[Target], float] = attrgetter("in_flight")  # as reported, and no more
+
+
 class View:
     """All that a policy may know when it chooses.
 
     Attributes:
         targets: all targets, in the order of their indices.
-        allowed: those that may be chosen now; replaced as a whole, never changed in place, so that a policy
-            notices a change by identity.
+        permitted: those that this balancer may use at all.
+        allowed: those that may be chosen now: the permitted ones without those that `limit` rules out; replaced as a
+            whole, never changed in place, so that a policy notices a change by identity.
         now_s: the instant of the decision; set by the role before each call.
         by_name: the targets by name.
+        count: requests in flight at a target as this view believes: the report and own requests as its words say.
+        limit: on the age of reports; None where age changes nothing.
+        turns_at_s: past this instant `allowed` is to be worked out anew; infinite where age changes nothing.
     """
 
-    __slots__ = ("allowed", "by_name", "now_s", "targets")
+    __slots__ = ("allowed", "by_name", "count", "limit", "now_s", "permitted", "targets", "turns_at_s")
 
     def __init__(self, targets: Sequence[Target], allowed: Iterable[str] | None = None) -> None:
         """A view at time 0 in which the named targets are allowed, or all."""
         self.targets = tuple(targets)
         self.by_name = {target.name: target for target in self.targets}
         self.now_s = 0.0
-        self.allowed = self.targets
+        self.permitted = self.allowed = self.targets
+        self.count: Callable[[Target], float] = REPORTED
+        self.limit: Limit | None = None
+        self.turns_at_s = math.inf
         if allowed is not None:
             self.allow(allowed)
         assert [target.index for target in self.targets] == list(range(len(self.targets)))
@@ -208,7 +245,27 @@ class View:
     def allow(self, names: Iterable[str]) -> None:
         """From now on these targets alone may be chosen; raises KeyError for a name that is no target."""
         wanted = {self.by_name[name].index for name in names}
-        self.allowed = tuple(target for target in self.targets if target.index in wanted)
+        self.permitted = self.allowed = tuple(target for target in self.targets if target.index in wanted)
+        self.refresh()
+
+    def set_limit(self, limit: Limit) -> None:
+        """From now on reports may be this old."""
+        self.limit = limit
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Work out anew who may be chosen: after a report, and once `turns_at_s` has passed; `now_s` is set."""
+        limit, now_s = self.limit, self.now_s
+        if limit is None:
+            return
+        readings = [(target, limit.reading(target, now_s)) for target in self.permitted]
+        usable = tuple(target for target, reading in readings if reading != "ignored")
+        if all(reading in ("full", "ignored") for _, reading in readings):
+            usable = self.permitted if limit.any_when_none else ()
+        if usable != self.allowed:
+            self.allowed = usable
+        turns = (target.measured_at_s + limit.after_s for target, reading in readings if reading == FRESH)
+        self.turns_at_s = min(turns, default=math.inf)
 
 
 def _mean_known(values: Iterable[float]) -> float:

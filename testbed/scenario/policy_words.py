@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from testbed.scenario.quantity import Percent, StepSize
+from testbed.scenario.view_words import CountWords, ViewWords
 from testbed.scenario.words import (
-    Flag,
     Name,
     NotNegative,
     Positive,
@@ -27,19 +27,19 @@ Ties = Literal["rotated", "random", "first"]
 Draw = Literal["chance", "low_discrepancy", "request"]
 
 
-class RandomPolicy(Words):
+class RandomPolicy(ViewWords):
     """Each request to an allowed target at random."""
 
     kind: Literal["random"]
 
 
-class RoundRobinPolicy(Words):
+class RoundRobinPolicy(ViewWords):
     """Each request to the next allowed target in turn."""
 
     kind: Literal["round_robin"]
 
 
-class WeightedPolicy(Words):
+class WeightedPolicy(ViewWords):
     """A static split: by capacity or by given weights; `draw: request` keys the choice by request id alone."""
 
     kind: Literal["weighted"]
@@ -47,28 +47,33 @@ class WeightedPolicy(Words):
     draw: Draw = "chance"
 
 
-class SmoothWeightedPolicy(Words):
+class SmoothWeightedPolicy(ViewWords):
     """Weighted round robin, each target's turns spread out."""
 
     kind: Literal["smooth_weighted"]
     weights: Literal["capacity"] | dict[Name, NotNegative] = "capacity"
 
 
-class StaticOptimalPolicy(Words):
+class StaticOptimalPolicy(ViewWords):
     """The static split of least mean latency for the planned mean rates; at roots."""
 
     kind: Literal["static_optimal"]
     draw: Draw = "chance"
 
 
-class CostPolicy(Words):
+class CostPolicy(CountWords):
     """What policies that compare costs have in common."""
 
     cost: Cost = "in_flight_per_capacity"
     model: LatencyModel = "scaled"
     view: Literal["reports", "own_counts"] = "reports"
-    own_count_correction: Flag = False
     ties: Ties = "rotated"
+
+    @model_validator(mode="after")
+    def _check_cost(self) -> CostPolicy:
+        if self.view != "reports" and (self.own_counts != "none" or self.reads_ages):
+            raise ValueError(f"own_counts, stale and unheard go with view: reports, not with {self.view}")
+        return self
 
 
 class LeastCostPolicy(CostPolicy):
@@ -96,7 +101,7 @@ class WorstPolicy(CostPolicy):
     kind: Literal["worst"]
 
 
-class ReportPolicy(Words):
+class ReportPolicy(CountWords):
     """What policies that act on reports, whatever their keys say, have in common."""
 
 
@@ -106,6 +111,12 @@ class ShortestQueuePolicy(ReportPolicy):
     kind: Literal["jsq"]
     count: Literal["in_flight", "queued"] = "in_flight"
     ties: Ties = "rotated"
+
+    @model_validator(mode="after")
+    def _check_count(self) -> ShortestQueuePolicy:
+        if self.count == "queued" and self.own_counts != "none":
+            raise ValueError("own_counts goes with count: in_flight; whether own requests wait is not known")
+        return self
 
 
 class MarginalRatePolicy(ReportPolicy):
@@ -146,7 +157,7 @@ class ImitationPolicy(ReportPolicy):
     start: Literal["even", "capacity"] | dict[Name, NotNegative] = "even"
 
 
-class LeastLatencyPolicy(Words):
+class LeastLatencyPolicy(ViewWords):
     """Each request to the allowed target whose replies took the least time of late."""
 
     kind: Literal["least_latency"]
@@ -160,7 +171,7 @@ class IdleQueuePolicy(Words):
     kind: Literal["jiq"]
 
 
-class FlowPolicy(Words):
+class FlowPolicy(CountWords):
     """Probabilities that move by gradient steps: x <- projection(x - step * interval * cost)."""
 
     kind: Literal["flow"]
@@ -185,7 +196,7 @@ class PrequalPolicy(Words):
     delta: Positive = 1.0
 
 
-class UserPolicy(Words):
+class UserPolicy(ViewWords):
     """A policy of the user's own: `kind: my_module:MyPolicy`, with its parameters."""
 
     kind: Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")]

@@ -24,6 +24,7 @@ from testbed.scenario.policy_words import (
 )
 from testbed.scenario.schema import Scenario
 from testbed.scenario.spelling import listed, nearest
+from testbed.scenario.view_words import ViewWords
 from testbed.scenario.wiring import MAX_LINKS, link_count, wiring_findings
 from testbed.scenario.wording import shown
 from testbed.scenario.words import Words
@@ -91,6 +92,7 @@ def findings(scenario: Scenario) -> Iterator[Finding]:
     yield from _tiers(scenario)
     yield from _steps(scenario)
     yield from _shares(scenario)
+    yield from _full_readings(scenario)
     yield from wiring_findings(scenario)
 
 
@@ -194,6 +196,24 @@ def _users(scenario: Scenario) -> Iterator[_User]:
         servers = tuple(f"{name}/server-{i + 1}" for i in range(cell.servers))
         if cell.leaf.policy in scenario.policies:
             yield _User(("cells", name, "leaf", "policy"), cell.leaf.policy or "", False, servers, servers)
+
+
+def _full_readings(scenario: Scenario) -> Iterator[Finding]:
+    """`full` counts as many requests as a target can serve, which a simple service model does not tell."""
+    for name, policy in scenario.policies.items():
+        if not isinstance(policy, ViewWords) or "full" not in (policy.stale, policy.unheard):
+            continue
+        key = "stale" if policy.stale == "full" else "unheard"
+        for user in _users(scenario):
+            cells = user.allowed if user.is_root else (str(user.keys[1]),)
+            simple = [
+                cell for cell in cells if cell in scenario.cells and scenario.cells[cell].service is not None
+            ]
+            if user.policy == name and simple:
+                problem = "full does not go with {other}, which has no most requests in flight"
+                other = ("cells", simple[0], "service")
+                yield Finding(("policies", name, key), problem, "servers with a GPU profile", other)
+                break
 
 
 def _shares(scenario: Scenario) -> Iterator[Finding]:

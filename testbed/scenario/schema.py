@@ -163,10 +163,14 @@ class Trace(Words):
 
 
 class Reports(Words):
-    """How often load is reported, and whether the reporters do so together."""
+    """How often load is reported, whether the reporters do so together, and which reports are read.
+
+    latest: a report that one measured later has overtaken is dropped; all: each is believed as it arrives.
+    """
 
     every: PositiveDuration = 0.1
     phase: Literal["staggered", "in_phase"] = "staggered"
+    read: Literal["latest", "all"] = "latest"
 
 
 class Leaf(Words):

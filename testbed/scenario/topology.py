@@ -17,6 +17,7 @@ from testbed.scenario.policy_words import (
     ReportPolicy,
 )
 from testbed.scenario.schema import FaultLine, Impairment, Jitter, Scenario
+from testbed.scenario.view_words import ViewWords
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,7 @@ def reads_reports(policy: Policy) -> bool:
     """Whether a policy looks at reports of its targets (a leaf's servers report only then)."""
     return (
         isinstance(policy, ReportPolicy)
+        or (isinstance(policy, ViewWords) and policy.reads_ages)
         or getattr(policy, "view", None) == "reports"
         or getattr(policy, "kind", "").count(":") == 1
     )

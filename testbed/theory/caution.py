@@ -10,6 +10,7 @@ from testbed.scenario.policy_words import FlowPolicy
 from testbed.scenario.quantity import format_s
 from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import Topology, leaf_policy, reads_reports
+from testbed.scenario.view_words import ViewWords
 from testbed.theory.feedback import Feedback, acts_on_reports, interval_s, is_memoryless_enough
 from testbed.theory.loop_delay import PathDelays, reports_of
 from testbed.theory.operating_point import Demand, OperatingPoint
@@ -43,6 +44,7 @@ def cautions(
         *_of_timeouts(scenario, wanted, optimum),
         *_of_flow(scenario, loops),
         *_of_reports(scenario, delays, optimum),
+        *_of_limits(scenario, delays),
         *_of_jitter(topology),
         *_of_warmup(scenario, loops),
         *_of_processes(scenario, topology, wanted, optimum, cores),
@@ -157,6 +159,34 @@ def _of_reports(scenario: Scenario, delays: PathDelays, optimum: OperatingPoint)
         dead = [cell for cell in scenario.cells if delays.between(root, cell, "observation").loss >= 1.0]
         if dead:
             yield f"no report from {', '.join(dead)} reaches {root}: its observation links lose everything"
+
+
+def _of_limits(scenario: Scenario, delays: PathDelays) -> Iterator[str]:
+    """Limits on the age of reports that every report reaches before the next one comes; the worst of each policy."""
+    ages_s: dict[str, tuple[float, str]] = {}
+    for name, age_s, whose in _ages_reached(scenario, delays):
+        ages_s[name] = max(ages_s.get(name, (0.0, "")), (age_s, whose))
+    for name, (age_s, whose) in ages_s.items():
+        policy = scenario.policies[name]
+        if isinstance(policy, ViewWords) and policy.stale_after is not None and policy.stale_after < age_s:
+            yield (
+                f"stale_after of {name}, {format_s(policy.stale_after)}, is below the age that reports {whose} reach"
+                f" before the next one comes, {format_s(age_s)}: they are taken for {policy.stale} part of the time"
+            )
+
+
+def _ages_reached(scenario: Scenario, delays: PathDelays) -> Iterator[tuple[str, float, str]]:
+    """(policy, age of a report when the next one comes, whose) for every balancer and reporter."""
+    for root, words in scenario.roots.items():
+        for cell in scenario.cells:
+            age_s = reports_of(scenario, cell).every + delays.between(root, cell, "observation").mean_s
+            for line in words.traffic:
+                yield line.policy, age_s, f"of {cell}"
+    for cell, settings in scenario.cells.items():
+        news = delays.inside(cell, "observation")
+        if news is not None and settings.leaf.policy is not None:
+            age_s = settings.server_reports.every + news.mean_s
+            yield settings.leaf.policy, age_s, f"of the servers of {cell}"
 
 
 def _of_jitter(topology: Topology) -> Iterator[str]:

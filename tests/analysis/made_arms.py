@@ -101,6 +101,7 @@ def made_requests(
         "prompt_tokens": np.full(count, 48),
         "output_tokens": np.full(count, 8),
         "planned_at_s": planned,
+        "held_s": np.zeros(count),
         "sent_at_s": sent,
         "at_leaf_s": at_leaf,
         "at_server_s": at_leaf,

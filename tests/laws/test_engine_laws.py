@@ -43,7 +43,7 @@ classes:
   stone: {prompt_tokens: 300, output_tokens: 60, timeout: 3 s}
 policies:
   flow: {kind: flow, step: 0.2 /s^2, interval: 100 ms}
-  greedy: {kind: least_cost, own_count_correction: true}
+  greedy: {kind: least_cost, own_counts: add}
   idlest: {kind: least_cost, cost: in_flight, view: own_counts}
 links:
   - {from: root.*, to: cell.*, path: request, delay: 20 ms, jitter: {normal: 4 ms}, loss: 3 %}

@@ -29,14 +29,30 @@ COSTS = ("in_flight", "in_flight_per_capacity", "latency", "marginal")
 
 
 @st.composite
+def beliefs(draw: st.DrawFn) -> dict[str, Any]:
+    """What a policy makes of own requests, of old reports and of none."""
+    stale = draw(st.sampled_from(("last", "ignored", "empty")))
+    when_none = draw(st.sampled_from(("any", "hold", "refuse")))
+    return {
+        "own_counts": draw(st.sampled_from(("none", "overwrite", "add", "max", "scaled"))),
+        "stale": stale,
+        **({} if stale == "last" else {"stale_after": draw(st.sampled_from(("30 ms", "250 ms")))}),
+        "unheard": draw(st.sampled_from(("empty", "ignored"))),
+        "when_none": when_none,
+        **({"hold_queue": draw(st.sampled_from((1, 40)))} if when_none == "hold" else {}),
+    }
+
+
+@st.composite
 def cost_policies(draw: st.DrawFn) -> dict[str, Any]:
+    view = draw(st.sampled_from(("reports", "own_counts")))
     return {
         "kind": draw(st.sampled_from(("least_cost", "two_choices"))),
         "cost": draw(st.sampled_from(COSTS)),
         "model": draw(st.sampled_from(("profile", "scaled", "fitted"))),
-        "view": draw(st.sampled_from(("reports", "own_counts"))),
-        "own_count_correction": draw(st.booleans()),
+        "view": view,
         "ties": draw(st.sampled_from(("rotated", "random", "first"))),
+        **(draw(beliefs()) if view == "reports" else {}),
     }
 
 
@@ -46,6 +62,7 @@ def flow_policies(draw: st.DrawFn) -> dict[str, Any]:
     in_seconds = cost in ("latency", "marginal", "in_flight_per_capacity")
     update = draw(st.sampled_from(("timer", "on_report")))
     words = {
+        **draw(beliefs()),
         "kind": "flow",
         "cost": cost,
         "model": draw(st.sampled_from(("profile", "scaled", "fitted"))),

@@ -12,7 +12,12 @@ from testbed.roles.messages import Outcome, Probe, ProbeReply, Reply, Report, Re
 from testbed.roles.schedule import Schedule
 from testbed.routing.policy import build_policy, policy_hooks
 from testbed.routing.view import Target, View
-from testbed.scenario.policy_words import DEFAULT_LEAF_POLICY, LeastLatencyPolicy, PrequalPolicy
+from testbed.scenario.policy_words import (
+    DEFAULT_LEAF_POLICY,
+    LeastCostPolicy,
+    LeastLatencyPolicy,
+    PrequalPolicy,
+)
 from testbed.serving.rate_curve import RateCurve
 from tests.roles.fake_environment import FakeEnvironment
 
@@ -45,6 +50,7 @@ def make_leaf(env, spec=DEFAULT_LEAF_POLICY, has_peers=False, timeouts_s=(5.0, 2
         model=model or LatencyModel(0.0125, 0.00125, 0.5),
         has_peers=has_peers,
         counts_steps=True,
+        hold_queue=getattr(spec, "hold_queue", None) or 0,
     )
     leaf.start()
     return leaf, view
@@ -221,6 +227,114 @@ def test_prequal_probes_after_each_choice_and_takes_the_answers():
     leaf.on_message("root.a", request(1))
 
     assert [target for target, message in env.sent if isinstance(message, Request)] == ["us/server-2"]
+
+
+HOLDING = LeastCostPolicy(
+    kind="least_cost", cost="in_flight", stale="full", stale_after="1 s", when_none="hold", hold_queue=2
+)
+
+
+def told(measured_at_s, running):
+    return Report(0, 0, measured_at_s, 0, running, (running,), 0, 0, 0, 0.0, 1.0, math.nan, math.nan, 0.0)
+
+
+def leaf_with_stale_reports(env, spec=HOLDING, **words):
+    leaf, view = make_leaf(env, spec=spec, **words)
+    for server in SERVERS:
+        leaf.on_message(server, told(0.0, 4))
+    env.at_s = 1.5
+    return leaf, view
+
+
+def test_what_no_server_will_do_for_is_held_and_counts_as_waiting_in_the_cell():
+    env = FakeEnvironment()
+    leaf, _ = leaf_with_stale_reports(env)
+    leaf.on_message("root.a", request(0, class_index=1, prompt=40, output=5))
+
+    assert env.take_sent() == []
+    leaf.on_timer("report")
+    report = env.sent[0][1]
+    assert (report.queued, report.running, report.by_class) == (1, 0, (0, 1))
+    assert (report.prompt_tokens, report.output_tokens) == (40, 5)
+    assert not leaf.is_idle()
+
+
+def test_a_fresh_report_releases_what_is_held_in_order_of_arrival():
+    env = FakeEnvironment()
+    leaf, view = leaf_with_stale_reports(env)
+    leaf.on_message("root.a", request(0))
+    leaf.on_message("root.b", request(1))
+
+    env.at_s = 1.7
+    leaf.on_message("us/server-2", told(1.6, 9))
+
+    assert env.sent == [("us/server-2", request(0)), ("us/server-2", request(1))]
+    assert "held" not in env.timers
+    env.at_s = 2.0
+    leaf.on_message("us/server-2", done(1))
+    assert env.sent[-1] == ("root.b", Reply(1, 0, int(Outcome.COMPLETED), 0.5, 0, 1))
+    assert [target.own_in_flight for target in view.targets] == [0, 1]
+
+
+def test_newcomers_wait_behind_the_held_and_beyond_the_bound_they_are_shed():
+    env = FakeEnvironment()
+    leaf, _ = leaf_with_stale_reports(env)
+    for request_id in range(3):
+        leaf.on_message("root.a", request(request_id))
+
+    assert env.sent == [("root.a", Reply(2, 0, int(Outcome.SHED), 0.0, 2, 2))]
+    assert env.rows_of("visits") == [(2, 0, "us/leaf-1", "", int(Outcome.SHED), 1.5, 1.5)]
+
+
+def test_the_held_go_back_when_their_time_is_up():
+    env = FakeEnvironment()
+    leaf, _ = leaf_with_stale_reports(env)
+    leaf.on_message("root.a", request(0, class_index=0))
+    leaf.on_message("root.a", request(1, class_index=1))
+    assert env.timers["held"] == 3.5  # the second class waits 2 s, the first 5 s
+
+    env.at_s = 3.5
+    leaf.on_timer("held")
+
+    assert env.sent == [("root.a", Reply(1, 0, int(Outcome.TIMED_OUT), 2.0, 1, 1))]
+    assert env.timers["held"] == 6.5
+    env.at_s = 6.5
+    leaf.on_timer("held")
+    assert leaf.is_idle()
+
+
+def test_with_refuse_what_no_server_will_do_for_goes_back_at_once():
+    env = FakeEnvironment()
+    spec = HOLDING.model_copy(update={"when_none": "refuse", "hold_queue": None})
+    leaf, _ = leaf_with_stale_reports(env, spec)
+    leaf.on_message("root.a", request(0))
+
+    assert env.sent == [("root.a", Reply(0, 0, int(Outcome.NO_TARGET), 0.0, 0, 0))]
+
+
+def test_a_report_that_turns_stale_is_noticed_without_news():
+    env = FakeEnvironment()
+    spec = LeastCostPolicy(kind="least_cost", cost="in_flight", stale="ignored", stale_after="1 s")
+    leaf, _ = make_leaf(env, spec=spec)
+    leaf.on_message("us/server-1", told(0.0, 0))
+    leaf.on_message("us/server-2", told(0.5, 9))
+    env.at_s = 1.0
+    leaf.on_message("root.a", request(0))
+    env.at_s = 1.01
+    leaf.on_message("root.a", request(1))
+
+    assert [server for server, _ in env.sent] == ["us/server-1", "us/server-2"]
+
+
+def test_what_is_held_at_the_end_is_unfinished():
+    env = FakeEnvironment()
+    leaf, _ = leaf_with_stale_reports(env)
+    leaf.on_message("root.a", request(0))
+    leaf.stop()
+
+    (row,) = env.rows_of("visits")
+    assert row[3:6] == ("", int(Outcome.UNFINISHED), 1.5)
+    assert math.isnan(row[6])
 
 
 def test_what_is_open_at_the_end_is_unfinished():

@@ -28,7 +28,9 @@ def make_root(env, spec=None, instants=(1.0, 2.0, 3.0), timeout_s=5.0, allowed=N
     policy = build_policy(spec, view, seed=1, node="root.r", report_every_s=0.1, output_mean=8.0)
     hooks = policy_hooks(policy)
     cost = hooks.cost or cost_function("in_flight", "profile", 8.0)
-    stream = Stream("sand", view, policy, hooks, cost, timeout_s, 0.05)
+    stream = Stream(
+        "sand", view, policy, hooks, cost, timeout_s, 0.05, getattr(spec, "hold_queue", None) or 0
+    )
     count = len(instants)
     plan = RootPlan(
         array("q", range(10, 10 + count)),
@@ -158,6 +160,90 @@ def test_without_an_allowed_cell_the_outcome_is_no_target():
     (row,) = env.rows_of("dispatches")
     assert row[5] == int(Outcome.NO_TARGET)
     assert root.is_idle()
+
+
+HOLDING = LeastCostPolicy(
+    kind="least_cost", cost="in_flight", stale="ignored", stale_after="1 s", unheard="ignored", when_none="hold",
+    hold_queue=2,
+)  # fmt: skip
+
+
+def test_a_root_holds_requests_until_a_cell_reports_and_tells_how_long():
+    env = FakeEnvironment()
+    root, _ = make_root(env, spec=HOLDING, instants=(1.0, 2.0))
+    root.start()
+    arrive(env, root, 1.0)
+    arrive(env, root, 2.0)
+    assert (env.sent, root.gauges()) == ([], (2, 0, 2))
+
+    env.at_s = 2.5
+    root.on_message("eu/leaf-1", report(0, 2.4, 3, 2))
+
+    assert env.sent == [("eu/leaf-1", Request(10, 0, 0, 48, 8)), ("eu/leaf-1", Request(11, 0, 0, 48, 8))]
+    assert env.rows_of("holds") == [(10, 0, "root.r", 1.0, 2.5), (11, 0, "root.r", 2.0, 2.5)]
+    assert env.timers["timeout:0"] == 6.0
+    root.on_message("eu/leaf-1", reply(10))
+    root.on_message("eu/leaf-1", reply(11))
+    assert root.is_idle()
+    assert [row[6:8] for row in env.rows_of("dispatches")] == [(1.0, 2.5), (2.0, 2.5)]
+
+
+def test_a_root_sheds_what_its_queue_has_no_room_for_and_ends_what_waits_too_long():
+    env = FakeEnvironment()
+    root, _ = make_root(env, spec=HOLDING, timeout_s=5.0)
+    root.start()
+    for at_s in (1.0, 2.0, 3.0):
+        arrive(env, root, at_s)
+    env.at_s = env.timers["held:0"]
+    root.on_timer("held:0")
+
+    assert env.sent == []
+    shed, timed_out = env.rows_of("dispatches")
+    assert (shed[0], shed[3], shed[5]) == (12, "", int(Outcome.SHED))
+    assert (timed_out[0], timed_out[4], timed_out[5], timed_out[6]) == (10, "", int(Outcome.TIMED_OUT), 1.0)
+    assert math.isnan(timed_out[7])
+    assert env.timers["held:0"] == 7.0
+
+
+def test_a_cell_whose_reports_stop_is_left_out_until_it_reports_again():
+    env = FakeEnvironment()
+    spec = LeastCostPolicy(kind="least_cost", cost="in_flight", stale="ignored", stale_after="1 s")
+    root, _ = make_root(env, spec=spec)
+    root.start()
+    root.on_message("us/leaf-1", report(0, 0.0, 0, 0))
+    root.on_message("eu/leaf-1", report(0, 0.5, 9, 0))
+    arrive(env, root, 1.0)
+    root.on_message("eu/leaf-1", report(1, 1.5, 9, 0))
+    arrive(env, root, 2.0)
+    root.on_message("us/leaf-2", report(0, 2.9, 0, 0))
+    root.on_message("us/leaf-1", report(1, 2.9, 0, 0))
+    arrive(env, root, 3.0)
+
+    assert [leaf.partition("/")[0] for leaf, _ in env.sent] == ["us", "eu", "us"]
+
+
+def test_a_decision_is_recorded_as_it_was_believed():
+    env = FakeEnvironment()
+    spec = LeastCostPolicy(kind="least_cost", cost="in_flight", own_counts="add")
+    root, _ = make_root(env, spec=spec, instants=(1.0, 2.0), sampled=1.0)
+    root.start()
+    arrive(env, root, 1.0)
+    arrive(env, root, 2.0)
+
+    assert [row[7] for row in env.rows_of("decisions")] == [0.0, 0.0, 1.0, 0.0]
+
+
+def test_what_is_held_at_the_end_is_unfinished_and_was_never_sent():
+    env = FakeEnvironment()
+    root, _ = make_root(env, spec=HOLDING, instants=(1.0,))
+    root.start()
+    arrive(env, root, 1.0)
+    root.stop()
+
+    (row,) = env.rows_of("dispatches")
+    assert (row[5], row[6]) == (int(Outcome.UNFINISHED), 1.0)
+    assert math.isnan(row[7])
+    assert not root.is_idle()
 
 
 def test_what_is_open_at_the_end_is_unfinished():

@@ -12,8 +12,8 @@ from testbed.routing.d_choices import DChoices
 from testbed.routing.greedy import TwoChoices
 from testbed.routing.marginal_rate import GreatestMarginalRate, inverse_marginal_rate_s
 from testbed.routing.policy import Policy, build_policy
-from testbed.routing.shortest_queue import ShortestQueue, reported_per_server
-from testbed.routing.view import Target, View
+from testbed.routing.shortest_queue import QUEUED, ShortestQueue, per_server
+from testbed.routing.view import REPORTED, Target, View
 from testbed.routing.worst import Worst
 from testbed.scenario.policy_words import DChoicesPolicy
 from testbed.serving.rate_curve import RateCurve
@@ -32,7 +32,7 @@ def believed(target: Target) -> float:
 
 def test_the_shortest_queue_counts_per_server_and_not_what_was_sent_since() -> None:
     view = view_of([9, 8, 4], servers=[3, 2, 1])
-    policy = ShortestQueue(reported_per_server("in_flight"))
+    policy = ShortestQueue(per_server(REPORTED))
     for i in range(5):
         view.targets[0].on_sent(i, 0.0)
 
@@ -44,8 +44,8 @@ def test_the_shortest_queue_may_look_at_the_waiting_alone() -> None:
     view.targets[0].on_report("a", report(6, sequence=1, running=5), 0.0)  # one waits
     view.targets[1].on_report("b", report(4, sequence=1, running=2), 0.0)  # two wait
 
-    assert chosen(ShortestQueue(reported_per_server("queued")), view) == "a"
-    assert chosen(ShortestQueue(reported_per_server("in_flight")), view) == "b"
+    assert chosen(ShortestQueue(per_server(QUEUED)), view) == "a"
+    assert chosen(ShortestQueue(per_server(REPORTED)), view) == "b"
 
 
 def test_the_greatest_marginal_rate_is_the_derivative_of_the_completion_rate() -> None:

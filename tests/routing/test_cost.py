@@ -81,16 +81,14 @@ def test_the_fitted_model_stands_in_only_once_it_is_sound() -> None:
     assert cost(target) == pytest.approx(8 * (0.02 + 0.01))
 
 
-def test_own_counts_and_corrected_counts_feed_the_cost() -> None:
+def test_the_cost_is_that_of_the_count_it_is_given() -> None:
     target = Target("us", CURVE)
-    target.keeps_unseen = True
     target.on_sent(1, 0.5)
     target.on_report("us/leaf-1", report(10, measured_at_s=1.0), 1.5)
-    target.on_sent(2, 2.0)
 
     assert cost_function("in_flight", "scaled", OUTPUT_MEAN)(target) == 10
-    assert cost_function("in_flight", "scaled", OUTPUT_MEAN, corrected=True)(target) == 11
-    assert cost_function("in_flight", "scaled", OUTPUT_MEAN, own_counts=True)(target) == 2
+    assert cost_function("in_flight", "scaled", OUTPUT_MEAN, lambda each: each.own_in_flight)(target) == 1
+    assert cost_function("latency", "profile", OUTPUT_MEAN, lambda each: 20)(target) == pytest.approx(0.3)
 
 
 @settings(max_examples=200, deadline=None)

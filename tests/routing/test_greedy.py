@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 
+from testbed.routing.belief import configure_view
 from testbed.routing.greedy import LeastCost, RandomChoice, RoundRobin, TwoChoices, build_least_cost
 from testbed.routing.policy import Policy
 from testbed.routing.view import Target, View
@@ -117,8 +118,9 @@ def test_ties_of_two_choices_follow_their_rule() -> None:
 
 def test_a_policy_that_corrects_by_own_sends_has_them_kept() -> None:
     view = view_of([0, 0])
-    spec = LeastCostPolicy(kind="least_cost", cost="in_flight", own_count_correction=True)
+    spec = LeastCostPolicy(kind="least_cost", cost="in_flight", own_counts="add")
 
+    configure_view(spec, view)
     policy = build_least_cost(spec, view, output_mean=8.0)
     view.targets[0].on_sent(1, 1.0)
 
@@ -129,6 +131,6 @@ def test_a_policy_that_corrects_by_own_sends_has_them_kept() -> None:
 def test_a_policy_on_reports_alone_keeps_no_own_sends() -> None:
     view = view_of([0, 0])
 
-    build_least_cost(LeastCostPolicy(kind="least_cost"), view, output_mean=8.0)
+    configure_view(LeastCostPolicy(kind="least_cost"), view)
 
     assert not any(target.keeps_unseen for target in view.targets)

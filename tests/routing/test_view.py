@@ -65,10 +65,9 @@ def test_own_sends_are_counted_until_answered() -> None:
 
     assert target.own_in_flight == 1
     assert target.unseen == {}
-    assert target.believed_in_flight(own_counts=True) == 1
 
 
-def test_own_sends_correct_a_report_until_one_measured_later_has_come() -> None:
+def test_own_sends_are_unseen_by_a_report_until_one_measured_later_has_come() -> None:
     target = Target("us", CURVE)
     target.keeps_unseen = True
     for request_id, sent_at_s in ((1, 1.0), (2, 2.0), (3, 3.0), (4, 4.0)):
@@ -78,8 +77,7 @@ def test_own_sends_correct_a_report_until_one_measured_later_has_come() -> None:
     target.on_report("us/leaf-1", report(10, measured_at_s=2.0), 4.5)
 
     assert target.unseen == {4: 4.0}
-    assert target.believed_in_flight(corrected=True) == 11
-    assert target.believed_in_flight() == 10
+    assert target.in_flight == 10
     assert target.own_in_flight == 3
 
 

@@ -57,6 +57,7 @@ TOKENS = "a whole number from 1 or a mapping with the keys fixed, lognormal, geo
 NODES = "a node, a glob or a group, such as root.*, cell.us, us/server-1"
 FORM = "metric op [k *] (arm.metric | quantity), such as 'sojourn_s.p99 > 1.5 * flow.sojourn_s.p99'"
 METRICS = "requests, sojourn_s, first_token_s, token_gap_s, oscillation, staleness_s, release_lateness_s, cells, classes, policy, constraints, settled, goodput_per_s, little, regret_s, imbalance, windows, split_s, queue_wait_s"
+VIEW_KEYS = "stale, stale_after, unheard, when_none, hold_queue"
 YAML_NUMBER = "a plain decimal number, or quotes around it"
 BASE_60 = "is not read as it stands (octal, hexadecimal, binary or base 60)"
 
@@ -337,7 +338,7 @@ MALFORMED = {
     ),
     "a user's policy with keys of its own": (
         edit("kind: flow,", "kind: a:b,"),
-        "13: policies.flow.step: unknown key; accepted: kind, params",
+        f"13: policies.flow.step: unknown key (stale?); accepted: kind, params, {VIEW_KEYS}",
     ),
     "a word for a policy": (
         edit("{kind: flow, step: 0.1 /s^2}", "flow"),
@@ -388,9 +389,43 @@ MALFORMED = {
         "14: policies.idlest.weights: gives nothing to the targets allowed at cells.eu.leaf; accepted: a number above 0 for one of eu/server-1, eu/server-2, eu/server-3",
         "14: policies.idlest.weights.us: 'us' is not a target of this policy; accepted: eu/server-1, eu/server-2, eu/server-3",
     ),
-    "a number for a truth value": (
-        edit("cost: in_flight, view: own_counts", "own_count_correction: 1"),
-        "14: policies.idlest.own_count_correction: 1 is given, not true or false; accepted: true or false",
+    "a limit on the age of reports without a meaning": (
+        edit("cost: in_flight, view: own_counts", "stale_after: 2 s"),
+        "14: policies.idlest: stale_after goes with stale: ignored, full or empty",
+    ),
+    "a meaning of old reports without a limit": (
+        edit("cost: in_flight, view: own_counts", "stale: ignored"),
+        "14: policies.idlest: stale: ignored needs stale_after, a time such as '2 s'",
+    ),
+    "a limit without a unit": (
+        edit("cost: in_flight, view: own_counts", "stale: ignored, stale_after: 2"),
+        "14: policies.idlest.stale_after: 2 has no unit; accepted: a time such as '20 ms'",
+    ),
+    "holding without a bound": (
+        edit("cost: in_flight, view: own_counts", "when_none: hold"),
+        "14: policies.idlest: when_none: hold needs hold_queue, a whole number from 1",
+    ),
+    "a bound without holding": (
+        edit("cost: in_flight, view: own_counts", "hold_queue: 10"),
+        "14: policies.idlest: hold_queue goes with when_none: hold",
+    ),
+    "peers that nothing is scaled by": (
+        edit("cost: in_flight, view: own_counts", "own_counts: add, peers: 4"),
+        "14: policies.idlest: peers goes with own_counts: scaled",
+    ),
+    "old reports where none are read": (
+        edit("view: own_counts", "view: own_counts, stale: empty, stale_after: 1 s"),
+        "14: policies.idlest: own_counts, stale and unheard go with view: reports, not with own_counts",
+    ),
+    "own counts on top of own counts": (
+        edit("view: own_counts", "view: own_counts, own_counts: max"),
+        "14: policies.idlest: own_counts, stale and unheard go with view: reports, not with own_counts",
+    ),
+    "full without a most": (
+        edit("eu: {servers: 3, profile: small,", "eu: {servers: 3, service: {slots: 2, fixed: 1 s},").replace(
+            "view: own_counts", "unheard: full"
+        ),
+        "14: policies.idlest.unheard: full does not go with cells.eu.service, which has no most requests in flight; accepted: servers with a GPU profile",
     ),
     "no tokens": (
         edit("prompt_tokens: 48", "prompt_tokens: 0"),
@@ -611,7 +646,7 @@ MALFORMED = {
     ),
     "a misspelt key in an arm": (
         after("arms: {a: {policies: {flow: {stp: 3}}}}\n"),
-        "15: arms.a.policies.flow.stp: unknown key (step?); accepted: kind, cost, model, step, interval, update, sampling, start",
+        f"15: arms.a.policies.flow.stp: unknown key (step?); accepted: kind, cost, model, step, interval, update, sampling, start, own_counts, peers, {VIEW_KEYS}",
     ),
     "an arm whose cost no longer fits the step": (
         after("arms: {a: {policies.flow.cost: in_flight}, b: {}}\n"),
