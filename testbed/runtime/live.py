@@ -2,8 +2,9 @@
 
 Each pass drains the sockets, handles everything that is due (releases of links and timers, merged in the order of
 their instants), sends one frame to each peer, and waits for the next due instant or frame. So batches grow with the
-load by themselves. Between passes that a scenario spaces (`live.pass_spacing`) the process sleeps, which saves the
-switches of context that cost the most.
+load by themselves. Two things save the switches of context that cost the most. Between passes that a scenario spaces
+(`live.pass_spacing`) the process sleeps. And where links have delay to spare (`lookahead.py`), frames are gathered
+over several passes, and a process that has something to do soon anyway sleeps through the arrival of others.
 
 What `now_s` tells the roles is the scenario's `dating`: `actual`, the clock as each message or timer is handled; or
 `due`, the instant at which it was due, so that lateness does not add up. Lateness is measured the same in both: the
@@ -27,11 +28,13 @@ from testbed.roles.environment import Environment, Role
 from testbed.roles.messages import Message
 from testbed.runtime.accounts import Accounts
 from testbed.runtime.live_environment import Agenda, LiveEnvironment
+from testbed.runtime.lookahead import Lookahead
 from testbed.runtime.receiving_end import FOLD, ReceivingEnd
 from testbed.runtime.sending_end import Outbox, SendingEnd
 from testbed.runtime.sockets import Peer, Sockets
 from testbed.runtime.timeline import node_changes
 from testbed.runtime.wire import Beat, Ledger, Section, pack_frame, unpack_frame
+from testbed.scenario.topology import Link
 
 BEAT_S = 0.5  # wall time between two beats to the launcher
 LAST_BEAT_S = 0.1  # once the run has had its duration, and ends when all are idle
@@ -73,6 +76,8 @@ class Host:
         self._clock = clock
         self._is_actual = scenario.dating == "actual"
         self._spacing_s = scenario.live.pass_spacing
+        self._unread_s = 0.0
+        self._looked_at_s = -math.inf
         self._duration_s = scenario.duration
         self._row_s = max(LEAST_ROW_S, ROW_S * scenario.time_scale)
         self._agenda = Agenda()
@@ -80,6 +85,7 @@ class Host:
         self._accounts = Accounts(name, self._environments)
         self._receiving = self._accounts.receiving
         self._filled: list[Outbox] = []
+        self._outboxes: list[Outbox] = []
         self._origin_s = math.inf
         self._ended = False
         self._next_beat_s = self._next_row_s = 0.0
@@ -110,19 +116,38 @@ class Host:
     def build(self, make_role: RoleFactory) -> None:
         """Make the links, build the roles and plan the faults."""
         world = self._world
+        self._build_links(Lookahead(world.scenario, world.topology))
+        for node, environment in self._environments.items():
+            environment.role = make_role(node, world, environment)
+        for receiving in self._receiving.values():
+            receiving.on_message = receiving.environment.role.on_message
+
+    def _build_links(self, lookahead: Lookahead) -> None:
+        world = self._world
         outboxes: dict[Peer | None, Outbox] = {}  # one for all nodes in a process; None: this one
+        links: dict[Peer | None, list[Link]] = {}
         for node, environment in self._environments.items():
             for link in world.topology.outgoing(node):
                 peer = self._sockets.peers.get(link.target)
                 if peer not in outboxes:
                     outboxes[peer] = Outbox(self._way_to(peer), self._filled)
+                links.setdefault(peer, []).append(link)
                 end = SendingEnd(link, world.scenario.seed, outboxes[peer])
                 self._accounts.sending.append(end)
                 environment.add_end(end)
-        for node, environment in self._environments.items():
-            environment.role = make_role(node, world, environment)
-        for receiving in self._receiving.values():
-            receiving.on_message = receiving.environment.role.on_message
+        self._outboxes = list(outboxes.values())
+        for peer, outbox in outboxes.items():
+            outbox.held_s = 0.0 if peer is None else lookahead.held_s(links[peer])
+        hosted = self._environments
+        self._unread_s = lookahead.unread_s(
+            end.link for end in self._receiving.values() if end.link.source not in hosted
+        )
+
+    def forget_lookahead(self) -> None:
+        """From now on send and read at once: a link has changed in a way that the scenario did not foretell."""
+        self._unread_s = 0.0
+        for outbox in self._outboxes:
+            outbox.held_s = 0.0
 
     def _way_to(self, peer: Peer | None) -> Callable[[list[Section]], None]:
         if peer is None:
@@ -201,11 +226,12 @@ class Host:
         if self._handle_due(began_s - self._origin_s):
             did_something = True
         if self._filled:
-            self._flush()
+            self._flush_before(self._next_due_s(), began_s)
         if sockets.waiting:
             sockets.retry()
         if sockets.control_readable:
             did_something = True
+            sockets.control_readable = False
             self._on_control()
         now_s = self._clock() - self._origin_s
         if now_s >= self._next_beat_s:
@@ -287,6 +313,21 @@ class Host:
         else:
             environment.role.on_timer(name)
 
+    def _flush_before(self, due_s: float, began_s: float) -> None:
+        """One frame to each peer whose messages cannot wait for the next pass."""
+        next_pass_s = max(due_s, began_s - self._origin_s + self._spacing_s)
+        kept: list[Outbox] = []
+        for outbox in self._filled:
+            if outbox.filled_at_s + outbox.held_s > next_pass_s:
+                kept.append(outbox)
+            else:
+                outbox.flush()
+        self._filled[:] = kept
+
+    def _next_due_s(self) -> float:
+        """The earliest release or timer, run time."""
+        return min(self._agenda.next_at_s(), self.line.next_release_s())
+
     def _flush(self) -> None:
         """One frame to each peer for which there is something."""
         for outbox in self._filled:
@@ -298,24 +339,28 @@ class Host:
 
         With a spacing, no pass begins sooner after the last one. A due instant within it waits for the end of the
         spacing; otherwise the sockets wake the process, which then sleeps what is left of the spacing. So a process
-        with little to do hears of everything at once, and a busy one handles more in each pass.
+        with little to do hears of everything at once, and a busy one handles more in each pass. Nothing is read
+        while nothing that comes now can be due before the next look.
         """
         if self._ended:
             return 0.0
         sockets = self._sockets
-        due_s = min(self._agenda.next_at_s(), self.line.next_release_s(), self._next_beat_s, self._next_row_s)
-        due_s += self._origin_s
+        due_s = self._origin_s + min(self._next_due_s(), self._next_beat_s, self._next_row_s)
+        spaced_s = began_s + self._spacing_s
+        wake_s = due_s if due_s > spaced_s else spaced_s
+        if wake_s <= self._looked_at_s + self._unread_s:
+            sockets.sleep_until(wake_s)
+            return self._clock() - ended_s
         if not self._spacing_s:
             sockets.wait(due_s)
-            return self._clock() - ended_s
-        spaced_s = began_s + self._spacing_s
-        if due_s > spaced_s:
+        elif due_s > spaced_s:
             sockets.wait(due_s)
             sockets.sleep_until(spaced_s)
         else:
             sockets.sleep_until(spaced_s)
             sockets.wait(0.0)
-        return self._clock() - ended_s
+        self._looked_at_s = self._clock()
+        return self._looked_at_s - ended_s
 
     def _count_empty_pass(self) -> None:
         self._empty_passes += 1

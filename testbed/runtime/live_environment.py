@@ -115,7 +115,8 @@ class LiveEnvironment:
         return self._rngs[purpose]
 
     def send(self, target: str, message: Message) -> None:
-        """Draw the message's release, or lose it; it leaves at the end of this pass of the loop.
+        """Draw the message's release, or lose it; it leaves at the end of this pass of the loop, or as soon after as its link's delay
+        leaves time for.
 
         Raises:
             RuntimeError: no link carries this kind of message to that node.
@@ -133,7 +134,7 @@ class LiveEnvironment:
             return
         end.drawn_s += release_at_s - sent_at_s
         if end.kind is not kind:
-            end.open_section(kind)
+            end.open_section(kind, sent_at_s)
         end.releases.append(release_at_s)
         end.messages.append(message)
 

@@ -1,4 +1,4 @@
-"""The sender's end of a link in the live engine: what a pass sends, gathered for one frame per peer.
+"""The sender's end of a link in the live engine: what is sent, gathered for one frame per peer.
 
 Counts are kept since the last row of the log, and since the run began for the ledger.
 """
@@ -15,30 +15,36 @@ from testbed.scenario.topology import Link
 
 
 class Outbox:
-    """What this pass sends to one peer; emptied at the end of the pass.
+    """What is to be sent to one peer; emptied at the end of a pass.
 
     Args:
         deliver: takes the sections to the peer.
-        filled: the outboxes that have something in this pass; an outbox adds itself.
+        filled: the outboxes that have something; an outbox adds itself.
+
+    Attributes:
+        held_s: how long it may gather before it has to be emptied.
+        filled_at_s: run time at which it began to fill.
     """
 
-    __slots__ = ("_deliver", "_ends", "_filled", "_sections")
+    __slots__ = ("_deliver", "_ends", "_filled", "_sections", "filled_at_s", "held_s")
 
     def __init__(self, deliver: Callable[[list[Section]], None], filled: list[Outbox]) -> None:
         self._deliver = deliver
         self._filled = filled
         self._sections: list[Section] = []
         self._ends: list[SendingEnd] = []
+        self.held_s = self.filled_at_s = 0.0
 
-    def add(self, end: SendingEnd, section: Section) -> None:
-        """Take a section that its end goes on filling in this pass."""
+    def add(self, end: SendingEnd, section: Section, at_s: float) -> None:
+        """Take a section, begun at this instant, that its end goes on filling."""
         if not self._sections:
+            self.filled_at_s = at_s
             self._filled.append(self)
         self._sections.append(section)
         self._ends.append(end)
 
     def flush(self) -> None:
-        """The pass is over: deliver all sections together."""
+        """Deliver all sections together."""
         sections, self._sections = self._sections, []
         for end in self._ends:
             end.kind = None
@@ -51,7 +57,7 @@ class SendingEnd:
 
     Attributes:
         draw: release instant of a message, or None: it is lost.
-        kind: of the messages in the section that grows in this pass; None when there is no section yet.
+        kind: of the messages in the section that grows; None when there is no section.
         releases: of the messages in that section.
         messages: in that section.
         sent: messages since the last row.
@@ -81,11 +87,11 @@ class SendingEnd:
         self.sent = self.lost = self._all_sent = self._all_lost = 0
         self.drawn_s = 0.0
 
-    def open_section(self, kind: type) -> None:
-        """Begin a section for messages of this kind, behind those of this pass that go the same way."""
+    def open_section(self, kind: type, at_s: float) -> None:
+        """Begin a section for messages of this kind, behind those that wait to go the same way."""
         self.kind = kind
         self.releases, self.messages = [], []
-        self._outbox.add(self, (self.link.number, kind, self.releases, self.messages))
+        self._outbox.add(self, (self.link.number, kind, self.releases, self.messages), at_s)
 
     def take_row(self, at_s: float) -> tuple[Any, ...]:
         """The row of table `sent` up to this instant; what it counts is not counted again."""
