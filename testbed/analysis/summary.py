@@ -25,6 +25,7 @@ from testbed.analysis.loop_delay import (
     predicted_loop_delay_s,
 )
 from testbed.analysis.oscillation import Oscillation, oscillation
+from testbed.analysis.prefix_cache import prefix_cache_figures
 from testbed.analysis.records import (
     Floats,
     Table,
@@ -105,6 +106,7 @@ def summarize_arm(
             **_waits(counted, scenario, end_s),
             "queue_wait_s": known_percentiles(counted["started_at_s"] - counted["at_server_s"]),
             "split_s": split_s(counted),
+            "prefix_cache": prefix_cache_figures(scenario, counted),
             "classes": classes,
             "goodput_per_s": _goodput_per_s(classes),
             "oscillation": _oscillation(scenario, tables, window, loop_delay_s),

@@ -42,6 +42,8 @@ def requests_table(logged: dict[str, Rows], scenario: Scenario, topology: Topolo
         "outcome": Texts(tuple(each.name.lower() for each in Outcome), outcome.astype(np.int32)),
         "prompt_tokens": plan.prompt_tokens,
         "output_tokens": plan.output_tokens,
+        "session": _sessions(plan),
+        "prefix": _prefixes(plan),
         "planned_at_s": plan.at_s / scenario.time_scale,
         **_at_root(logged, dispatch, attempt, cost_scales(scenario)[plan_streams(scenario, plan)]),
         **_in_cell(logged, topology, dispatch, attempt),
@@ -91,8 +93,23 @@ def _in_cell(logged: dict[str, Rows], topology: Topology, dispatch: Places, atte
         "server": _named(topology.servers, [(services["server"], service), (visits["server"], visit)]),
         **{name: _filled(_nan(attempt), visits[name], visit) for name in ("at_leaf_s", "left_leaf_s")},
         **{name: _filled(_nan(attempt), services[name], service) for name in instants},
-        "preemptions": _filled(np.zeros_like(attempt), services["preemptions"], service),
+        **{
+            name: _filled(np.zeros_like(attempt), services[name], service)
+            for name in ("preemptions", "cached_tokens")
+        },
     }
+
+
+def _sessions(plan: Plan) -> Places:
+    return np.zeros(plan.requests, np.int64) if plan.sharing is None else plan.sharing.session
+
+
+def _prefixes(plan: Plan) -> Places:
+    """The key of each prompt's first segment, unless that is the session's own."""
+    if plan.sharing is None:
+        return np.zeros(plan.requests, np.int64)
+    first = plan.sharing.first_keys()
+    return np.where(first == plan.sharing.session, 0, first)
 
 
 def _last_attempts(table: Rows, number: int) -> Places:

@@ -78,6 +78,7 @@ LOGGED: dict[str, tuple[Column, ...]] = {
         _instant("first_token_at_s", "first token made"),
         _instant("finished_at_s", "last token made"),
         Column("preemptions", "int", "times it was put back for want of KV memory"),
+        Column("cached_tokens", "int", "tokens of its prompt found in the prefix cache"),
     ),
     # a root writes a row for each report received
     "observations": (
@@ -227,6 +228,8 @@ MERGED: dict[str, tuple[Column, ...]] = {
         Column("outcome", "text", "completed, failed, timed_out, shed, no_target, lost or unfinished"),
         Column("prompt_tokens", "int", "tokens of its prompt"),
         Column("output_tokens", "int", "tokens that it asks for"),
+        Column("session", "int", "conversation that it continues; 0: none"),
+        Column("prefix", "int", "first segment that its prompt shares with other sessions; 0: none"),
         _instant("planned_at_s", "planned arrival"),
         _instant("held_s", "time that the root let it wait for a usable cell"),
         _instant("sent_at_s", "sent by the root"),
@@ -241,6 +244,7 @@ MERGED: dict[str, tuple[Column, ...]] = {
         _instant("staleness_s", "age of the chosen cell's observation when used; NaN: none yet"),
         Column("believed_cost", "float", "cost of the chosen cell as the root believed it"),
         Column("preemptions", "int", "times it was put back for want of KV memory"),
+        Column("cached_tokens", "int", "tokens of its prompt found in the prefix cache, when first admitted"),
         Column("late", "flag", "the reply came after the timeout"),
     ),
     # a row per report received at a root

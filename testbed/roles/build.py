@@ -25,6 +25,7 @@ from testbed.scenario.view_words import ViewWords
 from testbed.serving.antagonist import Antagonist
 from testbed.serving.batch import Batch
 from testbed.serving.cores import SharedCores
+from testbed.serving.prefix_cache import PrefixCache
 from testbed.serving.service import Draw, ServiceModel, exponential_work, fixed_work, normal_work
 from testbed.serving.sharing import ProcessorSharing
 from testbed.serving.slots import Slots
@@ -191,7 +192,8 @@ def build_service(cell: Cell, server: str, class_count: int, stretch: float, see
     """
     profile = cell_profile(cell, stretch)
     if profile is not None:
-        return Batch(profile, class_count)
+        cache = None if cell.prefix_cache_tokens is None else PrefixCache(cell.prefix_cache_tokens)
+        return Batch(profile, class_count, prefix_cache=cache)
     service = cell.service
     assert service is not None, "a cell has a profile or a service"
     return _simple_service(service, server, class_count, seed)

@@ -30,6 +30,10 @@ class Request(NamedTuple):
     class_index: int  # position of the class in the scenario
     prompt_tokens: int
     output_tokens: int
+    session: int = 0  # the conversation that it continues; 0: none
+    prefix: tuple[
+        int, ...
+    ] = ()  # how its prompt begins: key, tokens, key, tokens, ..., see serving.prefix_cache
 
 
 class Reply(NamedTuple):

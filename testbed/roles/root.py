@@ -175,6 +175,8 @@ class Root:
         request = Request(
             plan.request_ids[i], 0, plan.class_index[i], plan.prompt_tokens[i], plan.output_tokens[i]
         )
+        if plan.sharing is not None:
+            request = request._replace(session=plan.sharing.session[i], prefix=plan.sharing.chain(i))
         view = stream.view
         now_s = view.now_s = self._env.now_s()
         if now_s > view.turns_at_s:

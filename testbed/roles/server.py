@@ -232,5 +232,5 @@ class Server:
         self._env.record(
             "services",
             (request.request_id, request.attempt, self._name, served.at_server_s, served.started_at_s,
-             served.first_token_at_s, served.finished_at_s, served.preemptions),
+             served.first_token_at_s, served.finished_at_s, served.preemptions, served.cached_tokens),
         )  # fmt: skip

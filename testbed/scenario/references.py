@@ -138,6 +138,12 @@ def _traffic(scenario: Scenario) -> Iterator[Finding]:
             if traffic.trace is not None and traffic.arrivals != "poisson":
                 problem = "does not go with {other}, which brings its own arrivals"
                 yield Finding((*keys, "arrivals"), problem, "", (*keys, "trace"))
+            if traffic.trace is not None and traffic.class_ in scenario.classes:
+                words = scenario.classes[traffic.class_]
+                for key in ("sessions", "prefixes"):
+                    if getattr(words, key) is not None:
+                        problem = "does not go with {other}, which brings its own prompts"
+                        yield Finding(("classes", traffic.class_, key), problem, "", (*keys, "trace"))
 
 
 def _twice(keys: Keys, names: Sequence[str] | None) -> Iterator[Finding]:

@@ -79,13 +79,42 @@ class Slo(Words):
     token_gap: PositiveDuration
 
 
+class Sessions(Words):
+    """Conversations: how many turns on average (geometric), and how many of them a line of traffic has under way.
+
+    That number is given (`count`) or follows from the mean time between two turns (`think_time`) times the rate.
+    """
+
+    turns: Annotated[float, Field(strict=True, ge=1)]
+    count: PositiveCount | None = None
+    think_time: PositiveDuration | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Sessions:
+        one_of(self, "count", "think_time")
+        return self
+
+
+class Prefixes(Words):
+    """Beginnings that prompts share, such as system prompts: how many, how long, and Zipf's exponent of popularity."""
+
+    count: PositiveCount
+    tokens: Tokens
+    zipf: NotNegative = 1.0
+
+
 class TrafficClass(Words):
-    """A class of requests: the tokens they bring and how long a client waits."""
+    """A class of requests: the tokens they bring and how long a client waits.
+
+    With `sessions` or `prefixes` the prompt is the shared prefix, the conversation so far, and `prompt_tokens` more.
+    """
 
     prompt_tokens: Tokens = Tokens(fixed=1)
     output_tokens: Tokens = Tokens(fixed=1)
     timeout: PositiveDuration = 30.0
     slo: Slo | None = None
+    prefixes: Prefixes | None = None
+    sessions: Sessions | None = None
 
 
 # --- roots and their traffic --------------------------------------------------------------------------------
@@ -255,6 +284,7 @@ class Cell(Words):
     max_sequences: PositiveCount | None = None
     kv_tokens: PositiveCount | None = None
     step_tokens: PositiveCount | None = None
+    prefix_cache_tokens: PositiveCount | None = None
     leaf: Leaf = Leaf()
     reports: Reports | None = None
     server_reports: Reports = Reports()
@@ -263,7 +293,7 @@ class Cell(Words):
     def _check(self) -> Cell:
         one_of(self, "profile", "service")
         if self.service is not None:
-            for key in ("max_sequences", "kv_tokens", "step_tokens"):
+            for key in ("max_sequences", "kv_tokens", "step_tokens", "prefix_cache_tokens"):
                 if getattr(self, key) is not None:
                     raise ValueError(f"{key} goes with a GPU profile; a service model has no such limit")
         return self

@@ -27,6 +27,12 @@ Equal instants. An arrival at a step boundary joins the step that begins there. 
 boundaries up to its own instant; and if a step has begun at this very instant, a call plans it anew, which is
 possible because a step changes nothing before it ends. An idle server begins a step at the arrival. Thus
 `advance(t)` before or after `admit(request, t)` gives the same.
+
+With a prefix cache an admitted sequence skips what the cache holds of its prompt, all but one token, since the last
+one has to be computed for the first output. The cache has a memory of its own, bounded in tokens, beside the KV memory
+of the running sequences, each of which holds its prompt whole, as if nothing were shared. A prompt is in the cache
+from the end of its prefill, and in a session with its output from when it is finished; what it found counts as used
+when it is admitted. Requests of one new prefix that are prefilled together thus all compute it.
 """
 
 from __future__ import annotations
@@ -36,6 +42,7 @@ from collections import deque
 from heapq import heappop, heappush
 
 from testbed.roles.messages import Request
+from testbed.serving.prefix_cache import PrefixCache
 from testbed.serving.profile import Profile
 from testbed.serving.service import Served
 
@@ -49,6 +56,7 @@ class _Sequence:
 
     __slots__ = (
         "at_server_s",
+        "cached_tokens",
         "first_token_at_s",
         "last_step",
         "made",
@@ -67,6 +75,7 @@ class _Sequence:
         self.made = 0
         self.last_step = 0
         self.preemptions = 0
+        self.cached_tokens = 0
 
 
 class Batch:
@@ -75,8 +84,14 @@ class Batch:
     `preemptions` counts them all.
     """
 
-    def __init__(self, profile: Profile, class_count: int, speed: float = 1.0) -> None:
-        """An idle server at this multiple of the profile's speed."""
+    def __init__(
+        self,
+        profile: Profile,
+        class_count: int,
+        speed: float = 1.0,
+        prefix_cache: PrefixCache | None = None,
+    ) -> None:
+        """An idle server at this multiple of the profile's speed, with a prefix cache or without."""
         assert profile.decode_a_s > 0, f"a step of {profile.name} has to take time"
         assert speed > 0, f"speed {speed}"
         self._decode_a_s = profile.decode_a_s
@@ -87,6 +102,7 @@ class Batch:
         self._max_sequences = profile.max_sequences
         self._step_tokens = profile.step_tokens
         self._speed = speed
+        self._cache = prefix_cache
         self.preemptions = 0
 
         self._here: dict[tuple[int, int], _Sequence] = {}  # by key, in order of arrival
@@ -212,6 +228,7 @@ class Batch:
                 sequence.first_token_at_s,
                 math.nan,
                 sequence.preemptions,
+                sequence.cached_tokens,
             )
             for sequence in self._here.values()
         ]
@@ -280,6 +297,8 @@ class Batch:
             running[sequence] = None
             self._prefilling.append(sequence)
             self._kv_used += needed
+            if self._cache is not None:
+                self._skip_cached(sequence, self._cache, at_s)
         if not running:
             self._rest(at_s)
             return
@@ -292,6 +311,14 @@ class Batch:
         self._first_step_s = (decode_s + self._prefill_b_s * self._prefill_tokens) / self._speed
         self._growth_s = self._decode_c_s * self._decoding / self._speed
         self._end_s = self._boundary_s(self._steps)
+
+    def _skip_cached(self, sequence: _Sequence, cache: PrefixCache, at_s: float) -> None:
+        """An admitted sequence need not prefill what the cache holds of its prompt; one token always remains."""
+        found = min(cache.use(sequence.request.prefix, at_s), sequence.prefill_left - 1)
+        sequence.prefill_left -= found
+        self._prompt_left -= found
+        if not sequence.preemptions:
+            sequence.cached_tokens = found
 
     def _rest(self, at_s: float) -> None:
         """Nothing to do: the server is idle."""
@@ -338,6 +365,8 @@ class Batch:
                 heappush(self._last_steps, last_step)
             else:
                 bucket.append(sequence)
+            if self._cache is not None:
+                self._cache.hold(request.prefix, at_s)
         if self._last_chunk:
             self._prefilling[0].prefill_left -= self._last_chunk
         self._decoding += completing
@@ -418,8 +447,12 @@ class Batch:
                     sequence.first_token_at_s,
                     at_s,
                     sequence.preemptions,
+                    sequence.cached_tokens,
                 )
             )
+            if self._cache is not None:
+                # the next turn of a session repeats the output; of other prompts nobody knows what follows
+                self._cache.hold(request.prefix, at_s, request.output_tokens if request.session else 0)
         self._decoding -= len(finished)
         self._decoding_kv -= kv
         self._kv_used -= kv

@@ -28,6 +28,7 @@ class Served(NamedTuple):
     first_token_at_s: float
     finished_at_s: float
     preemptions: int
+    cached_tokens: int = 0  # of its prompt, found in the prefix cache when it was first admitted
 
 
 class ServiceModel(Protocol):

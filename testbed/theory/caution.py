@@ -74,7 +74,7 @@ def _of_load(scenario: Scenario, wanted: Demand, optimum: OperatingPoint) -> Ite
             share = f"{rate / capacity:.3g} of" if capacity > 0.0 else "above"
             yield (
                 f"the {word} offered load is {share} the capacity of all cells"
-                f" ({rate:.4g} of {capacity:.4g} /s): queues grow without end or nearly so"
+                f" ({rate:.4g} of {capacity:.4g} /s): queues grow without end or nearly so{_unless_cached(scenario)}"
             )
             return
     for cell in optimum.cells:
@@ -83,6 +83,11 @@ def _of_load(scenario: Scenario, wanted: Demand, optimum: OperatingPoint) -> Ite
                 f"{cell.cell} is loaded to {cell.of_capacity:.3g} of its capacity even at the optimum:"
                 " no other cell is allowed, or near enough, to take more"
             )
+
+
+def _unless_cached(scenario: Scenario) -> str:
+    caching = any(cell.prefix_cache_tokens is not None for cell in scenario.cells.values())
+    return ", but for what the prefix caches save, which is not counted here" if caching else ""
 
 
 def _of_timeouts(scenario: Scenario, wanted: Demand, optimum: OperatingPoint) -> Iterator[str]:

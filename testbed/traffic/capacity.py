@@ -1,7 +1,8 @@
 """What the traffic asks for and what the cells can carry: rates, token means, rate curves, capacities.
 
 Everything is in the time of the scenario that is handed in: run time if it is `scaled()`, scenario time if not.
-Speeds that faults set do not count: a plan is made for servers in health.
+Speeds that faults set do not count: a plan is made for servers in health. Nor does what prefix caches may save: every
+prompt counts whole.
 
 Source of the definitions: measures.md, section 1.
 """
@@ -15,6 +16,7 @@ from testbed.serving.profile import PROFILES, Profile
 from testbed.serving.rate_curve import RateCurve
 from testbed.serving.service import clipped_normal_mean
 from testbed.traffic.arrivals import pieces_of
+from testbed.traffic.sessions import mean_prompt_tokens
 from testbed.traffic.trace import TraceRows, read_trace
 from testbed.traffic.work import mean_tokens
 
@@ -187,7 +189,7 @@ def _capacities(scenario: Scenario, root: str, prompt_mean: float, output_mean: 
 def _line_means(scenario: Scenario, line: Traffic) -> tuple[float, float]:
     if line.trace is None:
         words = scenario.classes[line.class_]
-        return mean_tokens(words.prompt_tokens), mean_tokens(words.output_tokens)
+        return mean_prompt_tokens(scenario, line.class_), mean_tokens(words.output_tokens)
     rows = trace_window(scenario, line.trace)
     if len(rows) == 0:
         return 1.0, 1.0

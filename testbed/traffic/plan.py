@@ -17,10 +17,13 @@ from testbed.errors import RunError
 from testbed.scenario.schema import Scenario, Traffic
 from testbed.traffic.arrivals import Piece, draw_arrivals, even_phase, numpy_stream, pieces_of
 from testbed.traffic.capacity import stage_rates, trace_lines, trace_window
+from testbed.traffic.sessions import prompts_in_sessions, shares_prompts
+from testbed.traffic.sharing import RootSharing, Sharing, joined_sharing, nothing_shared
 from testbed.traffic.trace import deal
 from testbed.traffic.work import draw_tokens
 
-# A plan takes 48 bytes a request, in all arrays: this many fit into 5 GB, drawing them included.
+# A plan takes 48 bytes a request, in all arrays: this many fit into 5 GB, drawing them included. In a class with
+# sessions or prefixes a request takes twice as much, and counts twice.
 MOST_REQUESTS = 50_000_000
 
 
@@ -33,6 +36,7 @@ class RootPlan(NamedTuple):
     class_index: array[int]
     prompt_tokens: array[int]
     output_tokens: array[int]
+    sharing: RootSharing | None = None
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,7 @@ class Plan:
         class_index: index of the class in the scenario.
         prompt_tokens: at least 1.
         output_tokens: at least 1.
+        sharing: sessions and shared prefixes; None where no request has any.
     """
 
     at_s: NDArray[np.float64]
@@ -54,6 +59,7 @@ class Plan:
     class_index: NDArray[np.int32]
     prompt_tokens: NDArray[np.int64]
     output_tokens: NDArray[np.int64]
+    sharing: Sharing | None = None
 
     @property
     def requests(self) -> int:
@@ -70,6 +76,7 @@ class Plan:
             array("i", self.class_index[ids].tobytes()),
             array("q", self.prompt_tokens[ids].tobytes()),
             array("q", self.output_tokens[ids].tobytes()),
+            None if self.sharing is None else self.sharing.of_root(ids),
         )
 
 
@@ -82,6 +89,7 @@ class _Stream(NamedTuple):
     at_s: NDArray[np.float64]
     prompt_tokens: NDArray[np.int64]
     output_tokens: NDArray[np.int64]
+    sharing: Sharing
 
 
 def build_plan(scenario: Scenario) -> Plan:
@@ -94,6 +102,7 @@ def build_plan(scenario: Scenario) -> Plan:
     for name in scenario.traces:
         streams += _replayed_streams(scenario, name)
     streams.sort(key=lambda stream: (stream.root, stream.traffic))
+    sharing = joined_sharing([stream.sharing for stream in streams])
     at_s = _joined([stream.at_s for stream in streams], np.float64)
     order = np.argsort(at_s, kind="stable")  # stable: requests of one instant keep the order of the roots
     return Plan(
@@ -103,6 +112,7 @@ def build_plan(scenario: Scenario) -> Plan:
         _joined([np.full(len(s.at_s), s.class_index) for s in streams], np.int32)[order],
         _joined([stream.prompt_tokens for stream in streams], np.int64)[order],
         _joined([stream.output_tokens for stream in streams], np.int64)[order],
+        sharing.taken(order) if sharing else None,
     )
 
 
@@ -118,7 +128,9 @@ def _drawn_streams(scenario: Scenario) -> list[_Stream]:
         pieces_of(line, stage_rates(scenario, root, index), scenario.duration)
         for _, root, index, line in lines
     ]
-    _refuse_too_many(pieces)
+    _refuse_too_many(
+        [2 if shares_prompts(scenario.classes[line.class_]) else 1 for *_, line in lines], pieces
+    )
     phases = _even_phases([line for *_, line in lines])
     return [
         _drawn(scenario, *line, spans, phase)
@@ -141,14 +153,16 @@ def _drawn(
         for purpose in ("arrivals", "prompt_tokens", "output_tokens")
     }
     at_s = draw_arrivals(line.arrivals, pieces, streams["arrivals"], phase)
-    return _Stream(
-        position,
-        index,
-        list(scenario.classes).index(line.class_),
-        at_s,
-        draw_tokens(words.prompt_tokens, len(at_s), streams["prompt_tokens"]),
-        draw_tokens(words.output_tokens, len(at_s), streams["output_tokens"]),
-    )
+    prompt_tokens = draw_tokens(words.prompt_tokens, len(at_s), streams["prompt_tokens"])
+    output_tokens = draw_tokens(words.output_tokens, len(at_s), streams["output_tokens"])
+    sharing = nothing_shared(len(at_s))
+    if shares_prompts(words):
+        rate_per_s = sum(piece.arrivals for piece in pieces) / scenario.duration
+        prompt_tokens, sharing = prompts_in_sessions(
+            scenario, root, index, rate_per_s, prompt_tokens, output_tokens
+        )
+    class_index = list(scenario.classes).index(line.class_)
+    return _Stream(position, index, class_index, at_s, prompt_tokens, output_tokens, sharing)
 
 
 def _replayed_streams(scenario: Scenario, name: str) -> list[_Stream]:
@@ -164,7 +178,15 @@ def _replayed_streams(scenario: Scenario, name: str) -> list[_Stream]:
         mine = rows.where(dealt == number)
         class_index = classes.index(scenario.roots[root].traffic[index].class_)
         streams.append(
-            _Stream(roots.index(root), index, class_index, mine.at_s, mine.prompt_tokens, mine.output_tokens)
+            _Stream(
+                roots.index(root),
+                index,
+                class_index,
+                mine.at_s,
+                mine.prompt_tokens,
+                mine.output_tokens,
+                mine.sharing,
+            )
         )
     return streams
 
@@ -176,8 +198,10 @@ def _even_phases(lines: list[Traffic]) -> list[float]:
     return [phases.get(i, 0.5) for i in range(len(lines))]
 
 
-def _refuse_too_many(pieces: list[list[Piece]]) -> None:
-    planned = sum(piece.arrivals for spans in pieces for piece in spans)
+def _refuse_too_many(weights: list[int], pieces: list[list[Piece]]) -> None:
+    planned = sum(
+        weight * piece.arrivals for weight, spans in zip(weights, pieces, strict=True) for piece in spans
+    )
     if planned > MOST_REQUESTS:
         raise RunError(
             f"the scenario plans {planned:.3g} requests; a plan holds at most {MOST_REQUESTS:.3g}:"

@@ -9,12 +9,13 @@ from __future__ import annotations
 import csv
 import json
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +23,17 @@ from numpy.typing import NDArray
 from testbed.draw import key_base, uniform
 from testbed.errors import RunError
 from testbed.scenario.schema import Trace
+from testbed.traffic.sharing import Sharing, key_space
 
 _AZURE_COLUMNS = ["TIMESTAMP", "ContextTokens", "GeneratedTokens"]
 _MOONCAKE_KEYS = ("timestamp", "input_length", "output_length")
 _MOONCAKE_STEP_S = 3.0  # the published time stamps are rounded to this
 _MOST_TOKENS = 10**9  # far above any context window; keeps every sum within 64 bits
 _MOST_MS = 10**12  # thirty years
+_MOST_ID = 2**32 - 1  # of a block
+_MOONCAKE_BLOCK = 512  # tokens
+Blocks: TypeAlias = tuple[int, ...]  # ids of the blocks of a prompt
+Row: TypeAlias = tuple[float, int, int, Blocks]  # seconds, prompt tokens, output tokens, blocks
 WHERE = {
     "azure": "an Azure LLM inference trace (CSV): get it from github.com/Azure/AzurePublicDataset,"
     " data/AzureLLMInferenceTrace_conv.csv or data/AzureLLMInferenceTrace_code.csv",
@@ -45,12 +51,14 @@ class TraceRows:
         at_s: arrival, seconds.
         prompt_tokens: at least 1.
         output_tokens: at least 1.
+        sharing: the blocks of each prompt, where the trace tells them.
     """
 
     row: NDArray[np.int64]
     at_s: NDArray[np.float64]
     prompt_tokens: NDArray[np.int64]
     output_tokens: NDArray[np.int64]
+    sharing: Sharing
 
     def __len__(self) -> int:
         """How many requests."""
@@ -58,7 +66,14 @@ class TraceRows:
 
     def where(self, kept: NDArray[Any]) -> TraceRows:
         """The requests that a mask or an index array picks."""
-        return TraceRows(self.row[kept], self.at_s[kept], self.prompt_tokens[kept], self.output_tokens[kept])
+        rows = np.arange(len(self))[kept]
+        return TraceRows(
+            self.row[rows],
+            self.at_s[rows],
+            self.prompt_tokens[rows],
+            self.output_tokens[rows],
+            self.sharing.taken(rows),
+        )
 
 
 def read_trace(trace: Trace, *, seed: int, stretch: float) -> TraceRows:
@@ -83,7 +98,7 @@ def read_trace(trace: Trace, *, seed: int, stretch: float) -> TraceRows:
     if trace.for_ is not None:
         kept &= at_s < trace.for_
     window = rows.where(kept)
-    return TraceRows(window.row, at_s[kept] / trace.rate_factor, window.prompt_tokens, window.output_tokens)
+    return replace(window, at_s=at_s[kept] / trace.rate_factor)
 
 
 def deal(rows: TraceRows, weights: list[float], *, seed: int, name: str) -> NDArray[np.int64]:
@@ -116,17 +131,33 @@ def _find(trace: Trace) -> Path:
 @lru_cache(maxsize=4)
 def _timed_rows(path: Path, form: str, seed: int, _state: tuple[int, int]) -> TraceRows:
     """All requests of a file, from its first on, sorted by time; kept until the file's state changes."""
-    at_s, prompt_tokens, output_tokens = _columns(path, form)
+    at_s, prompt_tokens, output_tokens, blocks = _columns(path, form)
     if form == "mooncake":
         base = key_base(seed, "trace", "spread")
         at_s = at_s + _MOONCAKE_STEP_S * np.array([uniform(base, row) for row in range(len(at_s))])
-    rows = TraceRows(np.arange(len(at_s)), at_s, np.maximum(1, prompt_tokens), np.maximum(1, output_tokens))
+    sharing = _block_chains(blocks, prompt_tokens, key_space(seed, "trace", path.name))
+    rows = TraceRows(
+        np.arange(len(at_s)), at_s, np.maximum(1, prompt_tokens), np.maximum(1, output_tokens), sharing
+    )
     return rows.where(np.argsort(at_s, kind="stable"))
 
 
-def _columns(path: Path, form: str) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
-    """Seconds, prompt tokens and output tokens of a file, in the order of its rows."""
-    parse: Callable[[IO[str], Path], Iterator[tuple[float, int, int]]]
+def _block_chains(blocks: Sequence[Blocks], prompt_tokens: NDArray[np.int64], first_key: int) -> Sharing:
+    """The chains of prompts that are cut into blocks of equal length, but for the last of each."""
+    counts = np.array([len(each) for each in blocks])
+    starts = np.concatenate([[0], np.cumsum(2 * counts)])
+    pairs = np.full(starts[-1], _MOONCAKE_BLOCK)
+    pairs[::2] = first_key + np.fromiter(chain.from_iterable(blocks), np.int64, counts.sum())
+    some = counts > 0
+    pairs[starts[1:][some] - 1] = prompt_tokens[some] - _MOONCAKE_BLOCK * (counts[some] - 1)
+    return Sharing(np.zeros(len(counts), np.int64), starts, pairs)
+
+
+def _columns(
+    path: Path, form: str
+) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64], Sequence[Blocks]]:
+    """Seconds, prompt tokens, output tokens and blocks of a file, in the order of its rows."""
+    parse: Callable[[IO[str], Path], Iterator[Row]]
     parse = _azure if form == "azure" else _mooncake
     try:
         # newline="": the csv module wants the line ends as they are.
@@ -138,11 +169,16 @@ def _columns(path: Path, form: str) -> tuple[NDArray[np.float64], NDArray[np.int
         raise RunError(f"{path}: is not text in UTF-8; accepted: {WHERE[form]}") from error
     if not rows:
         raise RunError(f"{path}: holds no request; accepted: {WHERE[form]}")
-    at_s, prompt_tokens, output_tokens = zip(*rows, strict=True)
-    return np.array(at_s), np.array(prompt_tokens, dtype=np.int64), np.array(output_tokens, dtype=np.int64)
+    at_s, prompt_tokens, output_tokens, blocks = zip(*rows, strict=True)
+    return (
+        np.array(at_s),
+        np.array(prompt_tokens, dtype=np.int64),
+        np.array(output_tokens, dtype=np.int64),
+        blocks,
+    )
 
 
-def _azure(file: IO[str], path: Path) -> Iterator[tuple[float, int, int]]:
+def _azure(file: IO[str], path: Path) -> Iterator[Row]:
     reader = csv.reader(file)
     try:
         header = next(reader, [])
@@ -153,7 +189,7 @@ def _azure(file: IO[str], path: Path) -> Iterator[tuple[float, int, int]]:
             if cells:
                 at, prompt_tokens, output_tokens = _azure_row(cells, path, reader.line_num)
                 first = at if first is None else first
-                yield (at - first).total_seconds(), prompt_tokens, output_tokens
+                yield (at - first).total_seconds(), prompt_tokens, output_tokens, ()
     except csv.Error as error:
         raise _malformed(path, reader.line_num, str(error), ",".join(_AZURE_COLUMNS)) from error
 
@@ -178,7 +214,7 @@ def _azure_row(cells: list[str], path: Path, line: int) -> tuple[datetime, int, 
     )
 
 
-def _mooncake(file: IO[str], path: Path) -> Iterator[tuple[float, int, int]]:
+def _mooncake(file: IO[str], path: Path) -> Iterator[Row]:
     for line, text in enumerate(file, start=1):
         if not text.strip():
             continue
@@ -193,11 +229,22 @@ def _mooncake(file: IO[str], path: Path) -> Iterator[tuple[float, int, int]]:
         if missing:
             raise _malformed(path, line, f"{', '.join(missing)} missing", accepted)
         at_ms, prompt_tokens, output_tokens = (found[key] for key in _MOONCAKE_KEYS)
+        prompt = _whole(prompt_tokens, "input_length", path, line)
         yield (
             _whole(at_ms, "timestamp", path, line, most=_MOST_MS) / 1000,
-            _whole(prompt_tokens, "input_length", path, line),
+            prompt,
             _whole(output_tokens, "output_length", path, line),
+            _blocks(found["hash_ids"], prompt, path, line) if "hash_ids" in found else (),
         )
+
+
+def _blocks(value: object, prompt_tokens: int, path: Path, line: int) -> Blocks:
+    """The ids of a prompt's blocks; equal ids mean that the prompts are equal up to there."""
+    due = -(-prompt_tokens // _MOONCAKE_BLOCK)
+    if not isinstance(value, list) or len(value) != due:
+        accepted = f"a list of {due} ids of blocks of {_MOONCAKE_BLOCK} tokens, as input_length says"
+        raise _malformed(path, line, f"hash_ids is {_short(value)}", accepted)
+    return tuple(_whole(each, "a hash id", path, line, most=_MOST_ID) for each in value)
 
 
 def _whole(value: object, name: str, path: Path, line: int, most: int = _MOST_TOKENS) -> int:

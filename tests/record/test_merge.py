@@ -31,6 +31,7 @@ from testbed.roles.messages import Outcome
 from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import build_topology
 from testbed.traffic.plan import Plan
+from testbed.traffic.sharing import Sharing
 
 NAN = float("nan")
 SCALE = 2.0
@@ -85,6 +86,11 @@ PLAN = Plan(
     class_index=np.array([0, 0, 1, 1, 0, 1, 0, 0], dtype=np.int32),
     prompt_tokens=np.arange(10, 18),
     output_tokens=np.arange(20, 28),
+    sharing=Sharing(  # a prefix and a session, a session alone, blocks of a trace, nothing
+        session=np.array([91, 91, 92, 0, 0, 0, 0, 0]),
+        starts=np.array([0, 4, 8, 10, 14, 14, 14, 14, 14]),
+        pairs=np.array([7, 5, 91, 5, 7, 5, 91, 6, 92, 12, 8, 6, 9, 7]),
+    ),
 )
 LINK_0 = TOPOLOGY.links[0]
 
@@ -102,11 +108,11 @@ ROWS: list[tuple[str, str, tuple[Any, ...]]] = [
     ("eu/leaf-1", "visits", (2, 0, "eu/leaf-1", "eu/server-1", Outcome.COMPLETED, 1.7, 9.0)),
     ("us/leaf-1", "visits", (4, 0, "us/leaf-1", "us/server-1", Outcome.UNFINISHED, 2.6, NAN)),
     ("us/leaf-2", "visits", (6, 0, "us/leaf-2", "us/server-2", Outcome.COMPLETED, 3.6, 4.6)),
-    ("us/server-1", "services", (0, 0, "us/server-1", 0.7, 0.75, 0.8, 1.5, 2)),
-    ("us/server-2", "services", (1, 0, "us/server-2", 1.2, 1.2, 1.3, 2.0, 0)),
-    ("eu/server-1", "services", (2, 0, "eu/server-1", 1.8, 1.9, 2.0, 8.9, 0)),
-    ("us/server-1", "services", (4, 0, "us/server-1", 2.7, 2.75, NAN, NAN, 0)),
-    ("us/server-2", "services", (6, 0, "us/server-2", 3.7, 3.7, 3.8, 4.5, 1)),
+    ("us/server-1", "services", (0, 0, "us/server-1", 0.7, 0.75, 0.8, 1.5, 2, 30)),
+    ("us/server-2", "services", (1, 0, "us/server-2", 1.2, 1.2, 1.3, 2.0, 0, 0)),
+    ("eu/server-1", "services", (2, 0, "eu/server-1", 1.8, 1.9, 2.0, 8.9, 0, 12)),
+    ("us/server-1", "services", (4, 0, "us/server-1", 2.7, 2.75, NAN, NAN, 0, 0)),
+    ("us/server-2", "services", (6, 0, "us/server-2", 3.7, 3.7, 3.8, 4.5, 1, 0)),
     ("root.north", "observations", ("root.north", "eu/leaf-1", "eu", 1, 1.0, 1.5, 1, 2, (1, 2), 30, 40, 7, 0.25, 0.5, 0.001, 0.002, 0.1)),
     ("root.west", "observations", ("root.west", "us/leaf-1", "us", 0, 0.5, 1.0, 3, 4, (3, 4), 50, 60, 8, 0.0, 1.0, NAN, NAN, 0.0)),
     ("root.west", "updates", ("root.west", "sand", 0, "us", 1.25, 0.025, 0.1, 0, 0.5, 1.0, 7.0, 1.2, False, 0.05, 0.5, 0.4, True)),
@@ -217,6 +223,8 @@ def test_every_planned_request_has_one_row(tables: dict[str, Columns]) -> None:
                 "completed", "completed", "timed_out", "timed_out", "unfinished", "no_target", "unfinished", "unfinished",
             ],
             "attempts": [1, 1, 1, 1, 1, 0, 1, 0],
+            "session": [91, 91, 92, 0, 0, 0, 0, 0],
+            "prefix": [7, 7, 0, 8, 0, 0, 0, 0],
         },
     )  # fmt: skip
 
@@ -229,6 +237,7 @@ def test_requests_tell_where_they_went(tables: dict[str, Columns]) -> None:
             "leaf": ["us/leaf-1", "us/leaf-2", "eu/leaf-1", "eu/leaf-1", "us/leaf-1", "", "us/leaf-2", ""],
             "server": ["us/server-1", "us/server-2", "eu/server-1", "", "us/server-1", "", "us/server-2", ""],
             "preemptions": [2, 0, 0, 0, 0, 0, 1, 0],
+            "cached_tokens": [30, 0, 12, 0, 0, 0, 0, 0],
         },
     )
 

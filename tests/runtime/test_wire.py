@@ -33,7 +33,11 @@ CONTROL: list[wire.Control] = [
 
 
 def test_a_frame_of_several_links_and_kinds_comes_back() -> None:
-    requests: list[Message] = [Request(i, 0, 1, 48, 8) for i in range(3)]
+    requests: list[Message] = [
+        Request(0, 0, 1, 48, 8),
+        Request(1, 0, 1, 48, 8),
+        Request(2, 0, 1, 48, 8, session=1 << 62, prefix=(1 << 62, 40, (1 << 63) - 1, 8)),
+    ]
     sections: list[wire.Section] = [
         (4, Request, [0.1, 0.2, 0.3], requests),
         (9, Report, [0.5], [REPORT]),
@@ -68,7 +72,9 @@ def test_an_outcome_and_not_a_number_survive() -> None:
 
 
 ids = st.integers(min_value=0, max_value=2**62)
-messages = st.builds(Request, ids, st.integers(0, 9), st.integers(0, 5), ids, ids)
+messages = st.builds(
+    Request, ids, st.integers(0, 9), st.integers(0, 5), ids, ids, ids, st.lists(ids, max_size=6).map(tuple)
+)
 
 
 @given(st.lists(st.tuples(st.floats(allow_nan=False), messages), max_size=20))

@@ -76,7 +76,7 @@ cells:
     service:
       sharing: {allocation: 6, antagonist: {cores: [12, 5], probabilities: [0.75, 0.25], every: 10 s}}
       normal: {mean: 80 ms, sd: 80 ms}
-  asia: {servers: 1, profile: small, max_sequences: 8, kv_tokens: 9000, step_tokens: 512}
+  asia: {servers: 1, profile: small, max_sequences: 8, kv_tokens: 9000, step_tokens: 512, prefix_cache_tokens: 700}
 roots:
   a:
     traffic:
@@ -92,7 +92,7 @@ classes:
     prompt_tokens: {quantiles: [[0, 1], [0.5, 12.5], [1, 30]]}
     output_tokens: {lognormal: {mean: 20, cv: 0.5}}
     slo: {first_token: 1 s, token_gap: 50 ms}
-  d: {prompt_tokens: 12}
+  d: {prompt_tokens: 12, sessions: {turns: 2.5, think_time: 3 s}, prefixes: {count: 4, tokens: 9, zipf: 0.8}}
 policies:
   f: {kind: flow, step: 1e-3 /s^2, start: {us: 0.2, eu: 0.8}, update: on_report}
   u: {kind: "my_module:MyPolicy", params: {a: [1, null, {b: x, c: "no"}], d: 1.5}}

@@ -56,7 +56,7 @@ KINDS = ", ".join((*POLICY_KINDS, "my_module:MyPolicy"))
 TOKENS = "a whole number from 1 or a mapping with the keys fixed, lognormal, geometric, quantiles"
 NODES = "a node, a glob or a group, such as root.*, cell.us, us/server-1"
 FORM = "metric op [k *] (arm.metric | quantity), such as 'sojourn_s.p99 > 1.5 * flow.sojourn_s.p99'"
-METRICS = "requests, sojourn_s, first_token_s, token_gap_s, oscillation, staleness_s, release_lateness_s, cells, classes, policy, constraints, settled, goodput_per_s, little, regret_s, imbalance, windows, split_s, queue_wait_s"
+METRICS = "requests, sojourn_s, first_token_s, token_gap_s, oscillation, staleness_s, release_lateness_s, cells, classes, policy, constraints, settled, goodput_per_s, little, regret_s, imbalance, windows, split_s, queue_wait_s, prefix_cache"
 VIEW_KEYS = "stale, stale_after, unheard, when_none, hold_queue"
 YAML_NUMBER = "a plain decimal number, or quotes around it"
 BASE_60 = "is not read as it stands (octal, hexadecimal, binary or base 60)"
@@ -109,7 +109,29 @@ MALFORMED = {
     ),
     "a misspelt key that is due": (
         edit("servers: 4", "severs: 4"),
-        "4: cells.us.severs: unknown key (servers?); accepted: servers, profile, service, max_sequences, kv_tokens, step_tokens, leaf, reports, server_reports",
+        "4: cells.us.severs: unknown key (servers?); accepted: servers, profile, service, max_sequences, kv_tokens, step_tokens, prefix_cache_tokens, leaf, reports, server_reports",
+    ),
+    "a prefix cache of a service model": (
+        edit("profile: small", "service: {slots: 1, fixed: 20 ms}, prefix_cache_tokens: 9"),
+        "4: cells.us: prefix_cache_tokens goes with a GPU profile; a service model has no such limit",
+    ),
+    "sessions without a number": (
+        edit("prompt_tokens: 48", "sessions: {turns: 3}"),
+        "11: classes.sand.sessions: exactly one of count, think_time is due, none is given",
+    ),
+    "sessions of less than a turn": (
+        edit("prompt_tokens: 48", "sessions: {turns: 0.5, count: 2}"),
+        "11: classes.sand.sessions.turns: 0.5 is out of range; accepted: a number from 1",
+    ),
+    "prefixes of an unknown length": (
+        edit("prompt_tokens: 48", "prefixes: {count: 3}"),
+        f"11: classes.sand.prefixes: tokens is missing; accepted: {TOKENS}",
+    ),
+    "sessions of a trace": (
+        edit("rate: 80 /s", "trace: t")
+        .replace("prompt_tokens: 48", "sessions: {turns: 3, count: 2}")
+        .replace("links:", "traces: {t: {path: x, format: azure}}\nlinks:"),
+        "11: classes.sand.sessions: does not go with roots.west.traffic[0].trace, which brings its own prompts",
     ),
     "a delay without unit": (
         edit("delay: 20 ms", "delay: 20"),

@@ -65,6 +65,13 @@ def play(
     return Played(served, cancelled, events)
 
 
-def request(identity: int, prompt: int = 1, output: int = 1, class_index: int = 0) -> Request:
+def request(
+    identity: int,
+    prompt: int = 1,
+    output: int = 1,
+    class_index: int = 0,
+    session: int = 0,
+    prefix: tuple[int, ...] = (),
+) -> Request:
     """A first attempt."""
-    return Request(identity, 0, class_index, prompt, output)
+    return Request(identity, 0, class_index, prompt, output, session, prefix)

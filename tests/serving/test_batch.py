@@ -11,6 +11,7 @@ from service_play import Action, Played, act, play, request
 
 from testbed.roles.messages import Request
 from testbed.serving.batch import Batch
+from testbed.serving.prefix_cache import PrefixCache
 from testbed.serving.profile import PROFILES, Profile
 from testbed.serving.service import Served
 
@@ -445,6 +446,7 @@ class Plodding:
     made: int = 0
     left_to_prefill: int = 0
     preemptions: int = 0
+    cached_tokens: int = 0
     cancelled: bool = False
 
     @property
@@ -453,7 +455,13 @@ class Plodding:
 
     def served(self, at_s: float) -> Served:
         return Served(
-            self.request, self.at_server_s, self.started_at_s, self.first_token_at_s, at_s, self.preemptions
+            self.request,
+            self.at_server_s,
+            self.started_at_s,
+            self.first_token_at_s,
+            at_s,
+            self.preemptions,
+            self.cached_tokens,
         )
 
 
@@ -462,6 +470,7 @@ class Plodder:
     """The rules of the batch, a step at a time and a sequence at a time."""
 
     profile: Profile
+    cache: dict[int, int] | None = None  # unbounded: key -> tokens held
     speed: float = 1.0
     waiting: list[Plodding] = field(default_factory=list)
     running: list[Plodding] = field(default_factory=list)
@@ -505,7 +514,28 @@ class Plodder:
             used = sum(one.held for one in self.running)
             if used + self.waiting[0].held > self.profile.kv_tokens:
                 return
-            self.running.append(self.waiting.pop(0))
+            one = self.waiting.pop(0)
+            self.running.append(one)
+            if self.cache is not None:
+                found = min(self.cached(one.request.prefix), one.left_to_prefill - 1)
+                one.left_to_prefill -= found
+                one.cached_tokens = one.cached_tokens if one.preemptions else found
+
+    def cached(self, prefix: tuple[int, ...]) -> int:
+        found = 0
+        for key, tokens in zip(prefix[::2], prefix[1::2], strict=True):
+            found += min(self.cache.get(key, 0), tokens)
+            if self.cache.get(key, 0) < tokens:
+                break
+        return found
+
+    def keep(self, request: Request, answer: int) -> None:
+        if self.cache is None or not request.prefix:
+            return
+        for key, tokens in zip(request.prefix[::2], request.prefix[1::2], strict=True):
+            self.cache[key] = max(self.cache.get(key, 0), tokens)
+        key, tokens = request.prefix[-2:]
+        self.cache[key] = max(self.cache[key], tokens + answer)
 
     def begin(self, at_s: float) -> tuple[float, dict[Plodding, int]]:
         decoding = [one for one in self.running if not one.left_to_prefill]
@@ -533,11 +563,14 @@ class Plodder:
             one.left_to_prefill -= chunks.get(one, 0)
             if not one.left_to_prefill:
                 one.made += 1
+                self.keep(one.request, 0)
                 if one.made == 1:
                     one.first_token_at_s = at_s
         self.running = [one for one in self.running if not one.cancelled]
         finished = [one for one in self.running if one.made == one.request.output_tokens]
         self.served += [one.served(at_s) for one in finished]
+        for one in finished:
+            self.keep(one.request, one.request.output_tokens if one.request.session else 0)
         self.running = [one for one in self.running if one not in finished]
         while sum(one.held for one in self.running) > self.profile.kv_tokens:
             youngest = self.running.pop()
@@ -545,6 +578,16 @@ class Plodder:
             youngest.preemptions += 1
             self.preemptions += 1
             self.waiting.insert(0, youngest)
+
+
+def prefix_of(kind: int, prompt: int) -> tuple[int, ...]:
+    """Nothing, a session alone, or one of two sessions behind a common beginning of up to 30 tokens."""
+    if kind == 0 or prompt < 2:
+        return ()
+    if kind == 1:
+        return (100, prompt)
+    common = min(30, prompt - 1)
+    return (1000 + common, common, 100 * kind, prompt - common)
 
 
 @st.composite
@@ -561,7 +604,9 @@ def dyadic_actions(draw: st.DrawFn) -> list[Action]:
             actions.append(Action(at_s, speed=draw(st.sampled_from([0.5, 1.0, 4.0]))))
         else:
             prompt, output = draw(st.integers(1, 90)), draw(st.integers(1, 90))
-            actions.append(Action(at_s, request(arrived, prompt, output, arrived % 2)))
+            prefix = prefix_of(draw(st.integers(0, 3)), prompt)
+            session = prefix[-2] if draw(st.booleans()) and prefix else 0
+            actions.append(Action(at_s, request(arrived, prompt, output, arrived % 2, session, prefix)))
             arrived += 1
     return actions
 
@@ -583,16 +628,18 @@ WITHOUT_GROWTH = Profile("even", 1.0, 0.25, 0.0, 2.0**-6, 200, 4, 32, "made for 
     limits=LIMITS,
     actions=dyadic_actions(),
     events_first=st.booleans(),
+    is_caching=st.booleans(),
 )
 def test_jumps_change_nothing_to_the_bit(
-    profile: Profile, limits: dict[str, int], actions: list[Action], events_first: bool
+    profile: Profile, limits: dict[str, int], actions: list[Action], events_first: bool, is_caching: bool
 ) -> None:
-    """Exact times: the same instants, order and preemptions as a simulator that takes every step by itself."""
+    """Exact times: the same instants, order, preemptions and hits as a simulator that takes every step by itself."""
     profile = profile.with_limits(**limits)
+    cache = PrefixCache(10**9) if is_caching else None
 
-    served = play(Batch(profile, 2), actions, events_first=events_first).served
+    served = play(Batch(profile, 2, prefix_cache=cache), actions, events_first=events_first).served
 
-    assert served == Plodder(profile).play(actions)
+    assert served == Plodder(profile, {} if is_caching else None).play(actions)
 
 
 @pytest.mark.parametrize(("name", "gap_s"), [("small", 0.15), ("llama3-8b_a100_tp1_composed", 0.01)])
@@ -622,7 +669,8 @@ def test_limits_hold_at_every_instant_and_nothing_is_lost(
 ) -> None:
     """Memory and places are never exceeded, all counts agree, and lateness of the loop changes no instant."""
     profile = DYADIC.with_limits(**limits)
-    batch = Batch(profile, 2)
+    cache = PrefixCache(120)  # so small that it evicts
+    batch = Batch(profile, 2, prefix_cache=cache)
 
     def watch(now_s: float) -> None:
         assert 0 <= batch.kv_fraction(now_s) <= 1
@@ -630,6 +678,7 @@ def test_limits_hold_at_every_instant_and_nothing_is_lost(
         assert sum(batch.by_class()) == batch.queued + batch.running
         assert batch.prompt_tokens_left(now_s) >= 0
         assert batch.output_tokens_left(now_s) >= 0
+        assert 0 <= cache.tokens <= 120
 
     played = play(batch, actions, watch=watch)
 
@@ -645,7 +694,7 @@ def test_limits_hold_at_every_instant_and_nothing_is_lost(
     for one in played.served:
         assert one.at_server_s <= one.started_at_s < one.first_token_at_s <= one.finished_at_s
 
-    late = Batch(profile, 2)
+    late = Batch(profile, 2, prefix_cache=PrefixCache(120))
     handed_out = []
     for action in actions:
         if late.next_event_s() + late_s <= action.at_s:

@@ -18,7 +18,7 @@ def test_everybody_gets_the_same_share() -> None:
     """Alone for half a second, then two share: the first is finished at 1.5 s, the second at 2."""
     served = play(shared(), [Action(0.0, request(0)), Action(0.5, request(1))]).served
 
-    assert [one[1:] for one in served] == [(0.0, 0.0, 1.5, 1.5, 0), (0.5, 0.5, 2.0, 2.0, 0)]
+    assert [one[1:6] for one in served] == [(0.0, 0.0, 1.5, 1.5, 0), (0.5, 0.5, 2.0, 2.0, 0)]
 
 
 def test_the_rate_follows_the_curve() -> None:

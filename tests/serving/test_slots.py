@@ -19,7 +19,7 @@ def test_first_come_first_served() -> None:
     """One slot of 2 s: who comes while it is taken waits for his turn; tokens come when it is finished."""
     served = play(slots(), [Action(at_s, request(int(at_s))) for at_s in (0.0, 1.0, 5.0)]).served
 
-    assert [one[1:] for one in served] == [
+    assert [one[1:6] for one in served] == [
         (0.0, 0.0, 2.0, 2.0, 0),
         (1.0, 2.0, 4.0, 4.0, 0),
         (5.0, 5.0, 7.0, 7.0, 0),

@@ -283,3 +283,10 @@ def test_an_overloaded_scenario_is_described_and_not_refused() -> None:
         ("a cell is asked for more than it can carry: no operating point",),
     )
     assert set(column(found({"main": scenario}, "Load"), "N")) == {"grows"}
+
+
+def test_a_load_beyond_capacity_is_excused_where_prefix_caches_may_carry_it() -> None:
+    cells = {"us": {"servers": 1, "profile": "small", "prefix_cache_tokens": 1000}}
+
+    assert "what the prefix caches save" in "".join(warnings_of(herding(cells=cells, **rate("5000 /s"))))
+    assert "prefix caches" not in "".join(warnings_of(herding(**rate("5000 /s"))))

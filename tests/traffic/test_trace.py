@@ -11,6 +11,7 @@ import pytest
 
 from testbed.errors import RunError
 from testbed.scenario.schema import Trace
+from testbed.serving.prefix_cache import PrefixCache
 from testbed.traffic.trace import deal, read_trace
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "traces"
@@ -24,7 +25,7 @@ AZURE = (
     "2023-11-16 18:15:51.2224670,879,55"
 )
 MOONCAKE = "".join(
-    json.dumps({"timestamp": at_ms, "input_length": 100 + i, "output_length": i, "hash_ids": [0, i]}) + "\n"
+    json.dumps({"timestamp": at_ms, "input_length": 600 + i, "output_length": i, "hash_ids": [0, i]}) + "\n"
     for i, at_ms in enumerate([0, 0, 3000, 5999])
 )
 
@@ -65,9 +66,27 @@ def test_mooncake_requests_spread_over_their_steps_of_three_seconds(tmp_path: Pa
     steps_s = np.array([0.0, 0.0, 3.0, 5.999])[rows.row]
     assert ((rows.at_s > steps_s) & (rows.at_s < steps_s + 3.0)).all()
     assert (np.diff(rows.at_s) >= 0.0).all()
-    assert rows.prompt_tokens.tolist() == (100 + rows.row).tolist()
+    assert rows.prompt_tokens.tolist() == (600 + rows.row).tolist()
     assert rows.at_s.tolist() == read(trace_of(path, "mooncake")).at_s.tolist()
     assert rows.at_s.tolist() != read(trace_of(path, "mooncake"), seed=2).at_s.tolist()
+
+
+def test_the_blocks_of_a_mooncake_prompt_are_its_chain(tmp_path: Path) -> None:
+    """512 tokens each but for the last; a trace without hash ids, or of another format, shares nothing."""
+    path = written(tmp_path, MOONCAKE)
+    bare = written(tmp_path, '{"timestamp": 0, "input_length": 700, "output_length": 1}\n', "bare")
+
+    rows = read(trace_of(path, "mooncake"))
+
+    for i, row in enumerate(rows.row.tolist()):
+        keys, tokens = (
+            rows.sharing.of_root(np.array([i])).pairs[::2],
+            rows.sharing.of_root(np.array([i])).pairs[1::2],
+        )
+        assert [key & 0xFFFFFFFF for key in keys] == [0, row]
+        assert list(tokens) == [512, 88 + row]
+    assert not read(trace_of(bare, "mooncake")).sharing
+    assert not read(trace_of(written(tmp_path, AZURE, "azure"))).sharing
 
 
 def test_a_window_is_cut_in_the_time_of_the_file_and_then_begins_at_zero(tmp_path: Path) -> None:
@@ -177,6 +196,16 @@ OBJECT = 'a JSON object with "timestamp" (ms), "input_length" and "output_length
             '{"timestamp": 0, "input_length": true, "output_length": 1}\n',
             f"1: input_length is True; accepted: {WHOLE}",
         ),
+        (
+            "mooncake",
+            '{"timestamp": 0, "input_length": 513, "output_length": 1, "hash_ids": [7]}\n',
+            "1: hash_ids is [7]; accepted: a list of 2 ids of blocks of 512 tokens, as input_length says",
+        ),
+        (
+            "mooncake",
+            '{"timestamp": 0, "input_length": 5, "output_length": 1, "hash_ids": [-7]}\n',
+            "1: a hash id is -7; accepted: a whole number from 0 to 4294967295",
+        ),
     ],
 )
 def test_a_malformed_row_is_named_with_file_and_line(
@@ -242,6 +271,20 @@ def test_the_mooncake_trace_has_its_published_statistics() -> None:
     assert gaps_s.std() / gaps_s.mean() == pytest.approx(spread["iat_cv"], abs=0.03)
     assert counts.var() / counts.mean() == pytest.approx(spread["dispersion_index_1s"], abs=0.1)
     _assert_tokens(rows, expected)
+    assert _hit_blocks(rows) == pytest.approx(0.366, abs=5e-4)
+
+
+def _hit_blocks(rows: Any) -> float:
+    """The share of blocks that an unlimited prefix cache would hit, request after request."""
+    cache = PrefixCache(10**12)
+    sharing = rows.sharing.of_root(np.argsort(rows.row))
+    hits = 0
+    for i in range(len(rows)):
+        chain = sharing.chain(i)
+        found = cache.match(chain)
+        hits += sum(1 for end in np.cumsum(chain[1::2]).tolist() if end <= found)
+        cache.hold(chain, 0.0)
+    return hits / (len(sharing.pairs) / 2)
 
 
 def _assert_tokens(rows: Any, expected: dict[str, Any]) -> None:
