@@ -26,6 +26,7 @@ from typing import Any, NamedTuple, Protocol
 from testbed.errors import PolicyError
 from testbed.roles.messages import Outcome, ProbeReply, Request
 from testbed.routing.belief import configure_view, keep_unseen
+from testbed.routing.consistent_hash import ConsistentHash
 from testbed.routing.d_choices import build_d_choices
 from testbed.routing.flow import Update, build_flow
 from testbed.routing.greedy import (
@@ -42,6 +43,7 @@ from testbed.routing.least_latency import LeastLatency
 from testbed.routing.load_interpretation import LoadInterpretation
 from testbed.routing.logit import build_logit
 from testbed.routing.marginal_rate import build_marginal_rate
+from testbed.routing.prefix_aware import PrefixAware
 from testbed.routing.prequal import Prequal
 from testbed.routing.shortest_queue import build_shortest_queue
 from testbed.routing.smooth_weighted import SmoothWeighted
@@ -113,6 +115,8 @@ POLICIES: dict[str, Callable[[Any, View, Place], Policy]] = {
     "jiq": lambda spec, view, place: JoinIdleQueue(),
     "flow": lambda spec, view, place: build_flow(spec, view, place.report_every_s, place.output_mean),
     "prequal": lambda spec, view, place: Prequal(spec, len(view.targets), place.seed, place.node),
+    "consistent_hash": lambda spec, view, place: ConsistentHash(spec, view.targets, place.seed),
+    "prefix_aware": lambda spec, view, place: PrefixAware(spec, view.targets),
 }
 
 

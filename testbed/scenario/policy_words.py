@@ -61,19 +61,24 @@ class StaticOptimalPolicy(ViewWords):
     draw: Draw = "chance"
 
 
-class CostPolicy(CountWords):
+class CountingPolicy(CountWords):
+    """What policies that count requests in flight, by reports or by their own, have in common."""
+
+    view: Literal["reports", "own_counts"] = "reports"
+
+    @model_validator(mode="after")
+    def _check_counting(self) -> CountingPolicy:
+        if self.view != "reports" and (self.own_counts != "none" or self.reads_ages):
+            raise ValueError(f"own_counts, stale and unheard go with view: reports, not with {self.view}")
+        return self
+
+
+class CostPolicy(CountingPolicy):
     """What policies that compare costs have in common."""
 
     cost: Cost = "in_flight_per_capacity"
     model: LatencyModel = "scaled"
-    view: Literal["reports", "own_counts"] = "reports"
     ties: Ties = "rotated"
-
-    @model_validator(mode="after")
-    def _check_cost(self) -> CostPolicy:
-        if self.view != "reports" and (self.own_counts != "none" or self.reads_ages):
-            raise ValueError(f"own_counts, stale and unheard go with view: reports, not with {self.view}")
-        return self
 
 
 class LeastCostPolicy(CostPolicy):
@@ -196,6 +201,34 @@ class PrequalPolicy(Words):
     delta: Positive = 1.0
 
 
+class ConsistentHashPolicy(CountingPolicy):
+    """Each session, prefix or request to the same target; with a `bound`, to the next one that is not too full."""
+
+    kind: Literal["consistent_hash"]
+    key: Literal["session", "prefix", "request"] = "session"
+    virtual_nodes: PositiveCount = 100
+    bound: Annotated[float, Field(strict=True, ge=1, allow_inf_nan=False)] | None = None
+    view: Literal["reports", "own_counts"] = "own_counts"
+
+
+class PrefixAwarePolicy(CountingPolicy):
+    """Where the prompt's beginning was sent before, weighed against load.
+
+    The bound and the age of the memory of each target follow the defaults of the Gateway API inference extension
+    (31,250 blocks of 16 tokens) and of the SGLang router (eviction every two minutes); the balance thresholds those of
+    the SGLang router.
+    """
+
+    kind: Literal["prefix_aware"]
+    cache_weight: NotNegative = 1.0
+    load_weight: NotNegative = 1.0
+    memory_tokens: PositiveCount = 500_000
+    max_age: PositiveDuration = 120.0
+    balance_requests: NotNegative = 64.0
+    balance_ratio: Annotated[float, Field(strict=True, ge=1, allow_inf_nan=False)] = 1.5
+    view: Literal["reports", "own_counts"] = "own_counts"
+
+
 class UserPolicy(ViewWords):
     """A policy of the user's own: `kind: my_module:MyPolicy`, with its parameters."""
 
@@ -222,6 +255,8 @@ POLICY_KINDS: dict[str, type[Words]] = {
     "jiq": IdleQueuePolicy,
     "flow": FlowPolicy,
     "prequal": PrequalPolicy,
+    "consistent_hash": ConsistentHashPolicy,
+    "prefix_aware": PrefixAwarePolicy,
 }
 
 
@@ -254,6 +289,8 @@ Policy = Annotated[
     | Annotated[IdleQueuePolicy, Tag("jiq")]
     | Annotated[FlowPolicy, Tag("flow")]
     | Annotated[PrequalPolicy, Tag("prequal")]
+    | Annotated[ConsistentHashPolicy, Tag("consistent_hash")]
+    | Annotated[PrefixAwarePolicy, Tag("prefix_aware")]
     | Annotated[UserPolicy, Tag("user")],
     Discriminator(policy_tag),
 ]

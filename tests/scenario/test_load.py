@@ -98,6 +98,8 @@ policies:
   u: {kind: "my_module:MyPolicy", params: {a: [1, null, {b: x, c: "no"}], d: 1.5}}
   pq: {kind: prequal, pool: 2}
   w: {kind: weighted, weights: {eu/server-1: 1, eu/server-2: 0.5}, draw: request}
+  ch: {kind: consistent_hash, key: prefix, bound: 1.5}
+  pa: {kind: prefix_aware, max_age: 90 s, cache_weight: 2}
 traces: {t: {path: x.csv, format: azure, from: 10 s, for: 20 s, rate_factor: 3}}
 links:
   - {from: g, to: cell.*, delay: 10 ms, jitter: {uniform: 5 ms}}

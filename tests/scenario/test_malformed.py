@@ -133,6 +133,10 @@ MALFORMED = {
         .replace("links:", "traces: {t: {path: x, format: azure}}\nlinks:"),
         "11: classes.sand.sessions: does not go with roots.west.traffic[0].trace, which brings its own prompts",
     ),
+    "a bound below the mean": (
+        edit("kind: flow, step: 0.1 /s^2", "kind: consistent_hash, bound: 0.9"),
+        "13: policies.flow.bound: 0.9 is out of range; accepted: a number from 1",
+    ),
     "a delay without unit": (
         edit("delay: 20 ms", "delay: 20"),
         "16: links[0].delay: 20 has no unit; accepted: a time such as '20 ms'",
