@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from testbed.errors import UsageError
-from testbed.verification import fluid
+from testbed.verification import board_oscillation, fluid, herd, three_by_four
 from testbed.verification.finding import Finding, Findings, Illustration, Illustrations
 
 
@@ -18,7 +18,17 @@ class Entry(NamedTuple):
     illustrations: Illustrations | None = None
 
 
-CATALOGUE = (Entry(("V1",), fluid.delayed_integrator),)
+CATALOGUE = (
+    Entry(("V1",), fluid.delayed_integrator),
+    Entry(("V2",), fluid.critical_step),
+    Entry(("V3",), fluid.root_count),
+    Entry(("V4",), fluid.headroom_law),
+    Entry(("V5",), herd.period_and_swing),
+    Entry(("V6",), herd.cost_of_herding),
+    Entry(("V7",), herd.many_cells),
+    Entry(("V8",), three_by_four.policies),
+    Entry(("V16",), board_oscillation.oscillation),
+)
 
 
 def all_findings(*, quick: bool, only: Sequence[str] = ()) -> Iterator[Finding]:

@@ -1,0 +1,173 @@
+"""The policies as fluid: delayed costs to the shares of each line of traffic.
+
+A rule gets the costs that its lines see at the instants of a block of the grid, shape (instants, lines, cells), and
+gives the shares there. Cells that a line may not use have a share of exactly 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testbed.routing.simplex import project
+from testbed.theory.stability import Floats
+
+Mask = NDArray[np.bool_]
+CostOf = Callable[[Floats], Floats]
+"""Requests in flight as seen, shape (instants, lines, cells), to costs of the same shape."""
+
+
+class Instants(Protocol):
+    """When the lines of a rule look at what they know."""
+
+    def looks_s(self, grid_s: Floats, spacing_s: float) -> tuple[Floats, Floats]:
+        """For each grid instant and line: the last look up to it, and the time that looks since the grid instant before
+        stand for; shapes (instants, lines), or (instants, 1) where all lines look alike."""
+
+
+@dataclass(frozen=True)
+class Always:
+    """Looks without pause: the continuous form. Moves use the middle of each step of the grid."""
+
+    of_moves: bool = False
+
+    def looks_s(self, grid_s: Floats, spacing_s: float) -> tuple[Floats, Floats]:
+        """At every instant; see `Instants`."""
+        looks_s = grid_s - spacing_s / 2 if self.of_moves else grid_s
+        return looks_s[:, None], np.full((len(grid_s), 1), spacing_s)
+
+
+@dataclass(frozen=True)
+class Periodic:
+    """Looks at the instants offset + n * period of every offset.
+
+    Attributes:
+        period_s: shape (lines,).
+        offsets_s: within a period, shape (lines, looks in a period).
+        weights_s: the time that each look stands for; same shape, a row adds up to the period.
+    """
+
+    period_s: Floats
+    offsets_s: Floats
+    weights_s: Floats
+
+    def looks_s(self, grid_s: Floats, spacing_s: float) -> tuple[Floats, Floats]:
+        """See `Instants`."""
+        now = self._turns(grid_s)
+        passed = now - self._turns(grid_s - spacing_s)
+        looks_s = (now * self.period_s[:, None] + self.offsets_s).max(axis=2)
+        return looks_s, (passed * self.weights_s).sum(axis=2)
+
+    def _turns(self, at_s: Floats) -> Floats:
+        since_s = at_s[:, None, None] - self.offsets_s
+        # An instant that stands on the grid belongs to it, whatever rounding says.
+        return np.asarray(np.floor(since_s / self.period_s[:, None] + 1e-9))
+
+
+class Rule(Protocol):
+    """A policy for several lines."""
+
+    @property
+    def instants(self) -> Instants:
+        """When its lines look."""
+
+    def shares(self, costs: Floats, weights_s: Floats, before: Floats, allowed: Mask) -> Floats:
+        """Shares at each instant of a block.
+
+        Args:
+            costs: shape (instants, lines, cells).
+            weights_s: as `Instants.looks_s` gives them.
+            before: shares at the instant before the block, shape (lines, cells).
+            allowed: cells that each line may use; same shape.
+        """
+
+
+@dataclass(frozen=True)
+class Static:
+    """Shares that stay as they are."""
+
+    instants: Instants = field(default_factory=Always)
+
+    def shares(self, costs: Floats, weights_s: Floats, before: Floats, allowed: Mask) -> Floats:
+        """Those before."""
+        return np.broadcast_to(before, costs.shape)
+
+
+@dataclass(frozen=True)
+class Greedy:
+    """Everything to the cell of least cost; evenly to those that tie."""
+
+    instants: Instants = field(default_factory=Always)
+
+    def shares(self, costs: Floats, weights_s: Floats, before: Floats, allowed: Mask) -> Floats:
+        """See `Rule`."""
+        seen = np.where(allowed, costs, np.inf)
+        least = seen <= seen.min(axis=2, keepdims=True) * (1.0 + 1e-12)
+        return np.asarray(least / least.sum(axis=2, keepdims=True))
+
+
+@dataclass(frozen=True)
+class BetterOfTwo:
+    """The cheaper of two different allowed cells drawn at random: with n of them, the cell of rank r (0 the cheapest)
+    gets 2 (n - 1 - r) / (n (n - 1))."""
+
+    instants: Instants = field(default_factory=Always)
+
+    def shares(self, costs: Floats, weights_s: Floats, before: Floats, allowed: Mask) -> Floats:
+        """See `Rule`; cells that tie share what their ranks get."""
+        count = allowed.sum(axis=1)[:, None]
+        seen = np.where(allowed, costs, np.inf)
+        dearer = (seen[..., None, :] > seen[..., :, None]).sum(axis=3)
+        alike = (seen[..., None, :] == seen[..., :, None]).sum(axis=3) - 1
+        # forbidden cells are dearer than all, and do not take part
+        wins = dearer - (allowed.shape[1] - count) + alike / 2
+        shares = np.where(allowed, 2.0 * wins / np.maximum(count * (count - 1), 1), 0.0)
+        return np.asarray(np.where((count == 1) & allowed, 1.0, shares))
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """Projected gradient steps, x <- projection(x - step * weight * cost): weight is the interval, or the spacing of the
+    grid for the continuous form, whose limit is the projection of the velocity onto the tangent cone.
+
+    Attributes:
+        steps: of each line, shape (lines,); per s^2 for a cost in seconds.
+        instants: when the shares move.
+    """
+
+    steps: Floats
+    instants: Instants = field(default_factory=lambda: Always(of_moves=True))
+
+    def shares(self, costs: Floats, weights_s: Floats, before: Floats, allowed: Mask) -> Floats:
+        """See `Rule`.
+
+        While the same cells have a share the path is a plain sum; where cells come in or drop out it goes step by step.
+        """
+        pulls = costs * (self.steps * weights_s)[:, :, None]
+        moving = allowed & (before > 0.0)
+        centred = pulls - np.where(moving, pulls, 0.0).sum(axis=2, keepdims=True) / moving.sum(
+            axis=1, keepdims=True
+        )
+        path = before - np.cumsum(np.where(moving, centred, 0.0), axis=0)
+        broken = (moving & (path < 0.0)) | (allowed & ~moving & (centred < 0.0))
+        for line in np.flatnonzero(broken.any(axis=(0, 2))).tolist():
+            first = int(np.argmax(broken[:, line].any(axis=1)))
+            start = path[first - 1, line] if first else before[line]
+            path[first:, line] = _projected(start, pulls[first:, line], allowed[line])
+        return np.asarray(path)
+
+
+def _projected(start: Floats, pulls: Floats, allowed: Mask) -> list[list[float]]:
+    """The path of one line, a projection for each step that moves it."""
+    shares: list[float] = start.tolist()
+    flags: list[bool] = allowed.tolist()
+    path = []
+    for pull in pulls.tolist():
+        if any(pull):
+            shares = project([share - each for share, each in zip(shares, pull, strict=True)], flags)
+        path.append(shares)
+    return path

@@ -1,0 +1,17 @@
+"""The findings that take a second or two are met; `testbed verify` has the others."""
+
+from __future__ import annotations
+
+import pytest
+
+from testbed.verification.catalogue import all_findings
+
+FAST = ("V1", "V2", "V3", "V5", "V6", "V7", "V16")
+
+
+@pytest.mark.parametrize("target", FAST)
+def test_the_testbed_reproduces_this_target(target: str) -> None:
+    found = list(all_findings(quick=True, only=(target,)))
+
+    assert found
+    assert [finding for finding in found if not finding.met] == []
