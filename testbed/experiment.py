@@ -125,7 +125,7 @@ def run_scenario(
             break
         outcome = run_arm(folder.arm(arm), scenario, options.engine, display)
         summaries[arm] = summarize_arm(
-            scenario, read_tables(folder.arm(arm).tables), outcome, outcome.log_problems
+            scenario, read_tables(folder.arm(arm).tables, numbered=True), outcome, outcome.log_problems
         )
         interrupted = outcome.interrupted
     summary = summarize_run(file.name, summaries, file.expectations)
@@ -155,7 +155,9 @@ def run_arm(folder: ArmFolder, scenario: Scenario, engine: str, display: Display
 def save_figures(folder: RunFolder, scenarios: dict[str, Scenario], summary: dict[str, Any]) -> list[Path]:
     """Draw every figure of a run from its records; the paths of the files."""
     drawn = [
-        DrawnArm(arm, scenarios[arm], read_tables(folder.arm(arm).tables), summary["arms"][arm])
+        DrawnArm(
+            arm, scenarios[arm], read_tables(folder.arm(arm).tables, numbered=True), summary["arms"][arm]
+        )
         for arm in summary["arms"]
     ]
     folder.figures.mkdir(exist_ok=True)

@@ -7,7 +7,6 @@ not from samples, so its mean over any bin is exact: the integral of the step fu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -60,6 +59,36 @@ def bin_means(instants_s: Floats, counts: npt.NDArray[np.int64], edges_s: Floats
     return np.bincount(bins, weights=areas, minlength=len(edges_s) - 1) / np.diff(edges_s)
 
 
+def mean_counts(entered_s: Floats, left_s: Floats, edges_s: Floats) -> Floats:
+    """Exact mean of N(t) over each bin, straight from the instants: shape (len(edges_s) - 1,).
+
+    The same as `bin_means` of `step_function`, without sorting a million instants: N at a bin's lower edge times its
+    width, and for who enters or leaves within the bin what is left of it.
+
+    Args:
+        entered_s: instants of entering; NaN: never, which counts nowhere.
+        left_s: instants of leaving, aligned with `entered_s`; NaN: still there.
+        edges_s: edges of the bins, rising.
+    """
+    inside = np.isfinite(entered_s)
+    at_edges, areas = _accumulated(entered_s[inside], edges_s)
+    left_s = left_s[inside]
+    gone_at_edges, gone_areas = _accumulated(left_s[np.isfinite(left_s)], edges_s)
+    widths = np.diff(edges_s)
+    return np.asarray(at_edges - gone_at_edges + (areas - gone_areas) / widths, np.float64)
+
+
+def _accumulated(instants_s: Floats, edges_s: Floats) -> tuple[Floats, Floats]:
+    """How many instants lie at or before each bin's lower edge, and what those within it leave of the bin, summed."""
+    bins = np.searchsorted(edges_s, instants_s, side="left") - 1  # of an instant on an edge: the bin before
+    counts = np.bincount(bins + 1, minlength=len(edges_s) + 1)
+    within = (bins >= 0) & (bins < len(edges_s) - 1)
+    bins, instants_s = bins[within], instants_s[within]
+    rest_s = edges_s[bins + 1] - instants_s
+    left = np.bincount(bins, weights=rest_s, minlength=len(edges_s) - 1).astype(np.float64)
+    return np.cumsum(counts)[: len(edges_s) - 1].astype(np.float64), left
+
+
 def grid_edges(start_s: float, end_s: float, loop_delay_s: float, mean_sojourn_s: float) -> Floats:
     """Edges of the analysis grid: bins of a twentieth of the loop delay, at most a quarter of the mean sojourn.
 
@@ -83,9 +112,7 @@ def grid_edges(start_s: float, end_s: float, loop_delay_s: float, mean_sojourn_s
 
 def in_flight_by_cell(requests: Table, cells: Sequence[str], edges_s: Floats) -> Floats:
     """Mean of N_j over each bin, from receipt by the cell's leaf to the reply's leaving it: (cells, bins)."""
-    rows = [_of(requests, requests["cell"] == cell) for cell in cells]
-    return np.array([bin_means(*step_function(entered, left), edges_s) for entered, left in rows])
-
-
-def _of(requests: Table, mask: npt.NDArray[Any]) -> tuple[Floats, Floats]:
-    return requests["at_leaf_s"][mask], requests["left_leaf_s"][mask]
+    chosen = [requests["cell"] == cell for cell in cells]
+    return np.array(
+        [mean_counts(requests["at_leaf_s"][mine], requests["left_leaf_s"][mine], edges_s) for mine in chosen]
+    )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import repeat
+from itertools import pairwise, repeat
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from testbed.record.gather import Texts
 from testbed.record.outcome import RunOutcome
 from testbed.record.read import Columns
 from testbed.scenario.schema import Scenario
@@ -41,8 +42,12 @@ def ended_s(scenario: Scenario, outcome: RunOutcome) -> float:
 
 
 def rows(table: Table, mask: Mask) -> Table:
-    """The rows of a table that the mask keeps."""
-    return {name: column[mask] for name, column in table.items()}
+    """The rows of a table that the mask keeps; a stretch of rows is a view, so that it costs neither time nor memory."""
+    kept = int(np.count_nonzero(mask))
+    first = int(np.argmax(mask)) if kept else 0
+    is_stretch = bool(mask[first : first + kept].all())
+    chosen: Any = slice(first, first + kept) if is_stretch else mask
+    return {name: column[chosen] for name, column in table.items()}
 
 
 def row_count(table: Table) -> int:
@@ -50,10 +55,19 @@ def row_count(table: Table) -> int:
     return len(next(iter(table.values()))) if table else 0
 
 
-def codes(column: npt.NDArray[Any], names: Sequence[str]) -> npt.NDArray[np.int64]:
+def codes(column: npt.NDArray[Any] | Texts, names: Sequence[str]) -> npt.NDArray[np.int64]:
     """Position of each text in `names`; -1 for one that is not there."""
+    if isinstance(column, Texts):
+        return column.places(names).astype(np.int64)
     positions = {name: position for position, name in enumerate(names)}
     return np.fromiter(map(positions.get, column.tolist(), repeat(-1)), np.int64, len(column))
+
+
+def positions_by(groups: npt.NDArray[np.integer[Any]], count: int) -> list[npt.NDArray[np.intp]]:
+    """The rows of each group 0, 1, .. `count` - 1, in their order; one sorting for all of them."""
+    order = np.argsort(groups, kind="stable")
+    bounds = np.searchsorted(groups[order], np.arange(count + 1))
+    return [order[a:b] for a, b in pairwise(bounds)]
 
 
 def mean(values: Floats) -> float:
@@ -66,3 +80,10 @@ def quantile(values: Floats, fraction: float) -> float:
     """Quantile of the finite values, interpolated; NaN when there are none."""
     finite = values[np.isfinite(values)]
     return float(np.quantile(finite, fraction)) if len(finite) else float("nan")
+
+
+def weighted_quantile(values: Floats, weights: Floats, fraction: float) -> float:
+    """The least value such that values up to it hold this fraction of all weight; NaN without any weight."""
+    if not len(values) or not weights.sum() > 0:
+        return float("nan")
+    return float(np.quantile(values, fraction, weights=weights, method="inverted_cdf"))

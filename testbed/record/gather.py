@@ -18,9 +18,12 @@ RUN_KEYS = ("scenario", "scenario_hash", "seed", "engine", "version")  # equal i
 _DTYPES = {"int": np.int64, "float": np.float64, "flag": np.bool_}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Texts:
-    """A text column: distinct words, and the number of each row's word; shape of `numbers`: (rows,)."""
+    """A text column: distinct words, and the number of each row's word; shape of `numbers`: (rows,).
+
+    It compares with a word, takes masks and gives lists as an array of objects does, and is many times as fast.
+    """
 
     words: tuple[str, ...]
     numbers: NDArray[np.int32]
@@ -30,6 +33,34 @@ class Texts:
         """The column with these words."""
         number = {word: i for i, word in enumerate(dict.fromkeys(rows))}
         return cls(tuple(number), np.array([number[word] for word in rows], dtype=np.int32))
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __eq__(self, word: object) -> NDArray[np.bool_]:  # type: ignore[override]
+        """Which rows hold this word."""
+        held = [number for number, each in enumerate(self.words) if each == word]
+        return np.asarray(np.isin(self.numbers, held) if len(held) > 1 else self.numbers == (held or [-1])[0])
+
+    def __ne__(self, word: object) -> NDArray[np.bool_]:  # type: ignore[override]
+        """Which rows hold another word."""
+        return ~(self == word)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __getitem__(self, rows: Any) -> Any:
+        """The word of a row, or the column of the rows that a mask, a slice or positions keep."""
+        numbers = self.numbers[rows]
+        return Texts(self.words, numbers) if isinstance(numbers, np.ndarray) else self.words[numbers]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """The words as objects, for whatever wants an array."""
+        words = np.array([*self.words, ""], dtype=object)[:-1]
+        return np.asarray(words[self.numbers], dtype=dtype)
+
+    def tolist(self) -> list[str]:
+        """The word of each row."""
+        return list(map(self.words.__getitem__, self.numbers.tolist()))
 
     def taken(self, rows: NDArray[np.intp]) -> Texts:
         """The rows at these positions, in this order."""

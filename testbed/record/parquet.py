@@ -48,8 +48,12 @@ def write_table(path: Path, name: str, rows: Rows, run: dict[str, Any]) -> None:
         raise RunError(f"could not write the table {path}: {error}") from error
 
 
-def read_table(path: Path) -> dict[str, NDArray[Any]]:
+def read_table(path: Path, *, numbered: bool = False) -> dict[str, Any]:
     """The columns of a table: texts as objects, `ints` as shape (rows, ints) where all rows have as many.
+
+    Args:
+        path: of the file.
+        numbered: texts as `Texts`, which are smaller and faster to compare than objects.
 
     Raises:
         RunError: there is no such file, or it is no Parquet file.
@@ -60,7 +64,7 @@ def read_table(path: Path) -> dict[str, NDArray[Any]]:
         raise RunError(f"there is no table {path}") from error
     except (OSError, pa.ArrowInvalid) as error:
         raise RunError(f"could not read the table {path}: {error}") from error
-    return {name: _from_arrow(table[name].combine_chunks()) for name in table.column_names}
+    return {name: _from_arrow(table[name].combine_chunks(), numbered) for name in table.column_names}
 
 
 def read_run(path: Path) -> dict[str, str]:
@@ -76,10 +80,10 @@ def _to_arrow(column: Column, values: Any) -> pa.Array:
     return pa.array(values, _TYPES[column.type])
 
 
-def _from_arrow(values: Any) -> NDArray[Any]:
+def _from_arrow(values: Any, numbered: bool) -> Any:
     if pa.types.is_dictionary(values.type):
-        words = np.array(values.dictionary.to_pylist(), dtype=object)
-        return np.asarray(words[values.indices.to_numpy()])
+        texts = Texts(tuple(values.dictionary.to_pylist()), values.indices.to_numpy())
+        return texts if numbered else np.asarray(texts)
     if pa.types.is_list(values.type):
         return _from_lists(values)
     return np.asarray(values.to_numpy(zero_copy_only=False))

@@ -6,20 +6,21 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from numpy.typing import NDArray
-
 from testbed.record.parquet import read_table
 from testbed.record.tables import MERGED
 
-Columns: TypeAlias = dict[str, NDArray[Any]]
+Columns: TypeAlias = dict[str, Any]  # column -> array of shape (rows,), or `gather.Texts`
 
 
-def read_tables(folder: Path, names: Iterable[str] = tuple(MERGED)) -> dict[str, Columns]:
+def read_tables(
+    folder: Path, names: Iterable[str] = tuple(MERGED), *, numbered: bool = False
+) -> dict[str, Columns]:
     """The tables of a `tables` folder, all of them unless named: table -> column -> values.
 
-    Texts are object arrays; `ints` have the shape (rows, ints) where all rows have as many.
+    Texts are object arrays, or `Texts` where `numbered`; `ints` have the shape (rows, ints) where all rows have as
+    many.
 
     Raises:
         RunError: a table is missing or is no Parquet file; the text names the file.
     """
-    return {name: read_table(folder / f"{name}.parquet") for name in names}
+    return {name: read_table(folder / f"{name}.parquet", numbered=numbered) for name in names}

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from testbed.analysis.in_flight import bin_means, grid_edges, in_flight_by_cell, step_function
+from testbed.analysis.in_flight import bin_means, grid_edges, in_flight_by_cell, mean_counts, step_function
 
 INSTANT = st.floats(0, 10, allow_subnormal=False)
 
@@ -40,6 +40,18 @@ def test_the_area_does_not_depend_on_the_bins(stays: list[tuple[float, float]]):
 
     inside = np.clip(left, 2.0, 9.0) - np.clip(entered, 2.0, 9.0)
     assert area == pytest.approx(inside.sum(), abs=1e-9)
+
+
+@given(st.lists(st.tuples(INSTANT, INSTANT), max_size=30))
+@settings(max_examples=100, deadline=None)
+def test_counting_by_bins_gives_what_the_step_function_gives(stays: list[tuple[float, float]]):
+    entered = np.array([min(stay) for stay in stays])
+    left = np.array([max(stay) if i % 3 else np.nan for i, stay in enumerate(stays)])
+    edges = np.linspace(2.0, 9.0, 8)
+
+    means = mean_counts(entered, left, edges)
+
+    assert means == pytest.approx(bin_means(*step_function(entered, left), edges), abs=1e-9)
 
 
 def test_who_never_left_stays_to_the_end():

@@ -39,6 +39,23 @@ def test_texts_numbers_and_counts_by_class_come_back(tmp_path: Path) -> None:
     assert table["queued"].dtype == np.int64
 
 
+def test_numbered_texts_answer_as_an_array_of_words_does(tmp_path: Path) -> None:
+    write_table(tmp_path / "cells.parquet", "cells", sample_rows([[1]] * 3), RUN)
+
+    server = read_table(tmp_path / "cells.parquet", numbered=True)["server"]
+    words = read_table(tmp_path / "cells.parquet")["server"]
+
+    assert isinstance(server, Texts)
+    assert len(server) == 3
+    assert server.tolist() == words.tolist() == np.asarray(server).tolist()
+    assert (server == "us/server-0").tolist() == (words == "us/server-0").tolist()
+    assert (server != "us/server-0").tolist() == [False, True, False]
+    assert (server == "nobody").tolist() == [False] * 3
+    assert server[1] == "us/server-1"
+    assert server[np.array([True, False, True])].tolist() == ["us/server-0"] * 2
+    assert server[1:].tolist() == words[1:].tolist()
+
+
 def test_counts_of_unequal_length_come_back_as_lists(tmp_path: Path) -> None:
     write_table(tmp_path / "cells.parquet", "cells", sample_rows([[1], [], [2, 3]]), RUN)
 
