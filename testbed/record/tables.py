@@ -257,6 +257,9 @@ MERGED: dict[str, tuple[Column, ...]] = {
         *_TRUTH,
         Column("true_in_flight_at_arrival", "float", "as the request found it at its leaf; NaN: never there"),
         Column("true_cost_at_arrival", "float", "as the request found it at its leaf; NaN: never there"),
+        _instant(
+            "true_sojourn_at_arrival_s", "to be expected of what it found: alpha + beta n and the round trip"
+        ),
     ),
     # a row per sample of the truth at a server
     "cells": (_CELL, *LOGGED["samples"]),

@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from testbed.record.gather import Rows
 from testbed.record.streams import Positions, cost_scales, plan_streams, stream_places, streams_of
-from testbed.routing.cost import cost_of
+from testbed.routing.cost import CEILING
+from testbed.scenario.policy_words import Cost
 from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import Topology
+from testbed.serving.rate_curve import RateCurve
 from testbed.traffic.capacity import cell_curve, token_means
 from testbed.traffic.plan import Plan
 
@@ -52,6 +54,7 @@ class Truth:
             **self._at_use(decisions, stream),
             "true_in_flight_at_arrival": in_flight,
             "true_cost_at_arrival": self._cost(decisions, stream, in_flight, at_leaf_s),
+            "true_sojourn_at_arrival_s": self._cost(decisions, stream, in_flight, at_leaf_s, "latency"),
         }
 
     def _at_use(self, beliefs: Rows, stream: Positions) -> Rows:
@@ -63,9 +66,13 @@ class Truth:
             "true_cost": self._cost(beliefs, stream, in_flight, used_at_s),
         }
 
-    def _cost(self, beliefs: Rows, stream: Positions, in_flight: Floats, at_s: Floats) -> Floats:
+    def _cost(
+        self, beliefs: Rows, stream: Positions, in_flight: Floats, at_s: Floats, cost: Cost | None = None
+    ) -> Floats:
+        """By the policy's own cost, unless another is named."""
         cell = self._cells(beliefs)
-        return self._costs.at(stream, cell, in_flight, beliefs["network_s"], self._speeds.at(cell, at_s))
+        speed = self._speeds.at(cell, at_s)
+        return self._costs.at(stream, cell, in_flight, beliefs["network_s"], speed, cost)
 
     def _cells(self, beliefs: Rows) -> Positions:
         places: Positions = beliefs["cell"].places(tuple(self._scenario.cells))
@@ -151,36 +158,66 @@ class Costs:
 
     def __init__(self, scenario: Scenario) -> None:
         """Take the rate curves of every root and cell from an unscaled scenario."""
-        self._cells = list(scenario.cells)
-        self._servers = [cell.servers for cell in scenario.cells.values()]
+        cells = list(scenario.cells)
+        self._servers = np.array([float(cell.servers) for cell in scenario.cells.values()])
         self._streams = streams_of(scenario)
         mixes = {root: token_means(scenario, root) for root in scenario.roots}
         self._curves = [
-            [cell_curve(scenario, cell, *mixes[stream.root]) for cell in self._cells]
-            for stream in self._streams
+            [cell_curve(scenario, cell, *mixes[stream.root]) for cell in cells] for stream in self._streams
         ]
 
     def at(
-        self, stream: Positions, cell: Positions, in_flight: Floats, network_s: Floats, speed: Floats
+        self,
+        stream: Positions,
+        cell: Positions,
+        in_flight: Floats,
+        network_s: Floats,
+        speed: Floats,
+        cost: Cost | None = None,
     ) -> Floats:
-        """Cost of each row; all of shape (rows,), NaN where `in_flight` is.
+        """Cost of each row, the stream's own unless one is named; all of shape (rows,), NaN where `in_flight` is.
 
         The share of errors counts as 0. Requests in flight per capacity keep the capacity at speed 1, since
         that is what the rule divides by.
         """
-        rows = zip(
-            stream.tolist(),
-            cell.tolist(),
-            in_flight.tolist(),
-            network_s.tolist(),
-            speed.tolist(),
-            strict=True,
-        )
-        return np.array([self._cost(*row) for row in rows], dtype=np.float64)
+        costs = np.full(len(in_flight), np.nan)
+        for i, words in enumerate(self._streams):
+            for j, curve in enumerate(self._curves[i]):
+                mine = np.flatnonzero((stream == i) & (cell == j))
+                if len(mine):
+                    costs[mine] = costs_of(
+                        cost or words.cost,
+                        curve,
+                        self._servers[j],
+                        in_flight[mine],
+                        network_s[mine],
+                        speed[mine],
+                    )
+        return costs
 
-    def _cost(self, stream: int, cell: int, in_flight: float, network_s: float, speed: float) -> float:
-        cost = self._streams[stream].cost
-        curve = self._curves[stream][cell]
-        if cost != "in_flight_per_capacity" and speed != 1.0:
-            curve = curve.at_speed(speed)
-        return cost_of(cost, curve, self._servers[cell], in_flight, network_s, 0.0)[0]
+
+def costs_of(
+    cost: Cost, curve: RateCurve, servers: float, in_flight: Floats, network_s: Floats, speed: Floats
+) -> Floats:
+    """`routing.cost.cost_of` for whole columns at once; a test holds the two against each other.
+
+    Args:
+        cost: which of the costs.
+        curve: of one server at speed 1.
+        servers: of the cell.
+        in_flight: N, shape (rows,).
+        network_s: round trips, NaN: not measured yet, which counts as 0.
+        speed: of the servers.
+    """
+    if cost == "in_flight":
+        return in_flight
+    if cost == "in_flight_per_capacity":
+        return np.asarray(in_flight / (servers * curve.capacity_per_s))
+    n = in_flight / servers
+    served_s = curve.alpha_s + curve.beta_s * n
+    if cost == "marginal":
+        at_cap_s = curve.alpha_s + curve.beta_s * np.minimum(n, curve.n_cap)
+        beyond = np.maximum(n - curve.n_cap, 0.0)
+        marginal_s = at_cap_s * (at_cap_s + 2 * curve.beta_s * beyond) / curve.alpha_s
+        served_s = np.minimum(marginal_s, CEILING * curve.alpha_s)
+    return np.asarray(served_s / speed + np.nan_to_num(network_s))
