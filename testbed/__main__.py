@@ -21,6 +21,7 @@ from rich.console import Console
 from testbed.console.comparison import print_comparison, runs_below
 from testbed.console.link_table import print_links
 from testbed.console.progress import ProgressDisplay
+from testbed.console.questions import print_questions
 from testbed.console.summary_table import print_repeats, print_summary
 from testbed.errors import InterruptError, RunError, ScenarioError, UsageError
 from testbed.experiment import Finished, Options, exit_status, new_folder, redraw, run_scenario
@@ -133,10 +134,16 @@ def show(
     links: Annotated[
         bool, typer.Option("--links", help="Also every link: counts, drawn delay, lateness.")
     ] = False,
+    questions: Annotated[
+        bool, typer.Option("--questions", help="Only the five questions, without the tables.")
+    ] = False,
 ) -> None:
-    """Print the summary of a run."""
+    """Print the summary of a run, and the answers to five questions on it."""
     for each in runs_below(folder):
-        print_summary(console, load_summary(each.summary))
+        summary = load_summary(each.summary)
+        if not questions:
+            print_summary(console, summary)
+        print_questions(console, summary)
         if links:
             print_links(console, each)
 

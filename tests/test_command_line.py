@@ -89,7 +89,7 @@ def test_a_good_run_leaves_a_summary_that_holds_what_is_promised(folder):
 
     summary = json.loads((folder / "run" / "summary.json").read_text())
     assert "valid" in done.stdout
-    assert summary["schema_version"] == 1
+    assert summary["schema_version"] == 2
     assert list(summary["arms"]) == ["random", "weighted"]
     arm = summary["arms"]["random"]
     assert set(arm["requests"]) >= {"planned", "completed", "failed", "timed_out", "lost", "unfinished"}
@@ -111,6 +111,10 @@ def test_show_plot_and_compare_work_on_the_folder_alone(folder):
     (folder / "small.yaml").unlink()
 
     assert "weighted" in run(folder, "show", "one").stdout
+    only = run(folder, "show", "one", "--questions").stdout
+    assert "Were constraints kept?" in only
+    assert "no violation in" in only
+    assert "planned" not in only
     assert "us/leaf-1" in run(folder, "show", "one", "--links").stdout
     drawn = run(folder, "plot", "one").stdout.split()
     assert {Path(each).stem for each in drawn} == {"in_flight", "shares", "sojourn", "age"}

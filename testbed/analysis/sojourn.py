@@ -82,13 +82,15 @@ def goodput_per_s(requests: Table, scenario: Scenario, slo: Slo, span_s: float, 
 
 
 def outcome_counts(requests: Table) -> dict[str, int]:
-    """Requests planned, by outcome, and how many replies came after the timeout."""
+    """Requests planned, by outcome; how many replies came after the timeout, and how often requests were sent."""
     counts = np.bincount(codes(requests["outcome"], OUTCOMES) + 1, minlength=len(OUTCOMES) + 1)[1:]
     late = {"late": int(requests["late"].sum())} if "late" in requests else {}
+    attempts = {"attempts": int(requests["attempts"].sum())} if "attempts" in requests else {}
     return {
         "planned": row_count(requests),
         **{name: int(count) for name, count in zip(OUTCOMES, counts, strict=True)},
         **late,
+        **attempts,
     }
 
 

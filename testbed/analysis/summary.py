@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from testbed.analysis.constraints import audit
+from testbed.analysis.excess import static_amplitude, with_noise
 from testbed.analysis.in_flight import grid_edges, in_flight_by_cell
 from testbed.analysis.lateness import link_lateness, release_lateness_s
 from testbed.analysis.laws import all_laws
@@ -37,6 +38,7 @@ from testbed.analysis.records import (
     row_count,
     rows,
 )
+from testbed.analysis.routing import routing_figures
 from testbed.analysis.settling import changes_s, settled_sojourn_s, shares_settled_s
 from testbed.analysis.sojourn import (
     first_tokens,
@@ -57,9 +59,8 @@ from testbed.scenario.policy_words import FlowPolicy
 from testbed.scenario.schema import Scenario, Traffic
 from testbed.scenario.topology import build_topology
 from testbed.theory.loop_delay import reports_of
-from testbed.traffic.capacity import cell_capacity_per_s
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 # Of the time after the last change, the part that is given to settling before `windows.last` begins.
 SETTLING_PART = 0.4
 MOST_SETTLING_BINS = 1_000_000  # bins of one loop delay: more would take memory and tell nothing
@@ -111,10 +112,10 @@ def summarize_arm(
             "goodput_per_s": _goodput_per_s(classes),
             "oscillation": _oscillation(scenario, tables, window, loop_delay_s),
             "staleness_s": staleness_s(counted),
-            "transit_s": transit_s(tables.get("observations", {}), window),
+            "transit_s": transit_s(tables.get("observations", {}), tables["requests"], window),
             "release_lateness_s": None if is_virtual else release_lateness_s(links),
             "cells": _cells(scenario, tables, counted, window),
-            "imbalance": _imbalance(scenario, tables, counted, window),
+            **routing_figures(scenario, tables, counted, window),
             "policy": {
                 **_policy(scenario, tables, pairs, window),
                 "loop_delay_predicted_s": predicted_loop_delay_s(scenario, topology),
@@ -149,11 +150,14 @@ def summarize_run(name: str, arms: Mapping[str, Json], expectations: Sequence[Ex
         arms: what `summarize_arm` gave for each.
         expectations: what the scenario file expects of it.
     """
-    noise = _static_amplitude(arms)
+    noise = static_amplitude(arms)
     summary: Json = {
         "schema_version": SCHEMA_VERSION,
         "name": name,
-        "arms": {arm: {**words, "oscillation": _with_noise(words, noise)} for arm, words in arms.items()},
+        "arms": {
+            arm: {**words, "oscillation": with_noise(words["oscillation"], noise)}
+            for arm, words in arms.items()
+        },
     }
     return plain({**summary, "expectations": [_checked(each, summary) for each in expectations]})
 
@@ -203,7 +207,11 @@ def _classes(counted: Table, scenario: Scenario, window: Window, end_s: float) -
     for name, words in scenario.classes.items():
         mine = rows(counted, counted["class"] == name)
         if row_count(mine):
-            figures[name] = {"requests": outcome_counts(mine), **_waits(mine, scenario, end_s)}
+            figures[name] = {
+                "requests": outcome_counts(mine),
+                **_waits(mine, scenario, end_s),
+                "split_s": split_s(mine),
+            }
             if words.slo is not None:
                 good = goodput_per_s(mine, scenario, words.slo, window.to_s - window.from_s, end_s)
                 figures[name]["goodput_per_s"] = good
@@ -282,18 +290,6 @@ def _busy_share(samples: Table) -> float:
         (samples["busy_s"][last] - samples["busy_s"][first])
         / (samples["at_s"][last] - samples["at_s"][first])
     )
-
-
-def _imbalance(scenario: Scenario, tables: Tables, counted: Table, window: Window) -> float:
-    """max/mean - 1 over the cells of the mean requests in flight per capacity, for the tokens that came."""
-    if not row_count(counted):
-        return math.nan
-    prompt, output = float(counted["prompt_tokens"].mean()), float(counted["output_tokens"].mean())
-    loads = [
-        _in_flight(tables["requests"], cell, window)[0] / cell_capacity_per_s(scenario, cell, prompt, output)
-        for cell in scenario.cells
-    ]
-    return max(loads) / float(np.mean(loads)) - 1.0 if sum(loads) > 0 else math.nan
 
 
 def _policy(scenario: Scenario, tables: Tables, pairs: list[PairDelay], window: Window) -> Json:
@@ -407,19 +403,5 @@ def _part(scenario: Scenario, tables: Tables, part: Window, end_s: float, loop_d
         **_waits(counted, scenario, end_s),
         "oscillation": _oscillation(scenario, tables, part, loop_delay_s),
         "cells": _cells(scenario, tables, counted, part),
+        **routing_figures(scenario, tables, counted, part),
     }
-
-
-def _static_amplitude(arms: Mapping[str, Json]) -> float | None:
-    """The amplitude of the arm that splits the same requests by fixed weights, where there is one."""
-    static = [arm["oscillation"]["amplitude"] for arm in arms.values() if arm["policy"]["kind"] == "weighted"]
-    return static[0] if static else None
-
-
-def _with_noise(summary: Json, noise: float | None) -> Json:
-    figures = summary["oscillation"]
-    amplitude = figures["amplitude"]
-    excess = None
-    if noise is not None and amplitude is not None:
-        excess = math.sqrt(max(0.0, amplitude**2 - noise**2))
-    return {**figures, "amplitude_noise": noise, "excess": excess}

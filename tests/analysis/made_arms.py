@@ -137,7 +137,8 @@ def made_observations(scenario: Scenario, requests: Table) -> Table:
     """Reports of every leaf to every root, with the arrivals counted until they were measured."""
     measured = np.arange(PERIOD_S, scenario.duration, PERIOD_S)
     columns: dict[str, list[Any]] = {key: [] for key in ("root", "leaf", "cell")}
-    numbers: dict[str, list[np.ndarray]] = {key: [] for key in ("measured_at_s", "received_at_s", "arrivals")}
+    names = ("sequence", "measured_at_s", "received_at_s", "arrivals")
+    numbers: dict[str, list[np.ndarray]] = {key: [] for key in names}
     for cell in scenario.cells:
         arrived = np.sort(requests["at_leaf_s"][requests["cell"] == cell])
         counted = np.searchsorted(arrived, measured, side="right")
@@ -145,6 +146,7 @@ def made_observations(scenario: Scenario, requests: Table) -> Table:
             columns["root"] += [f"root.{root}"] * len(measured)
             columns["leaf"] += [f"{cell}/leaf-1"] * len(measured)
             columns["cell"] += [cell] * len(measured)
+            numbers["sequence"].append(np.arange(len(measured)))
             numbers["measured_at_s"].append(measured)
             numbers["received_at_s"].append(measured + NEWS_S)
             numbers["arrivals"].append(counted)
@@ -172,6 +174,8 @@ def made_updates(scenario: Scenario, shares: Shares, every_s: float = 0.1) -> Ta
                     "interval_s": np.full(len(at), every_s),
                     "measured_at_s": np.where(at > 0.6, at - NEWS_S - PERIOD_S / 2, np.nan),
                     "received_at_s": np.where(at > 0.6, at - PERIOD_S / 2, np.nan),
+                    "sequence": np.where(at > 0.6, np.arange(len(at)), -1),
+                    "believed_cost": np.full(len(at), 0.1),
                     "clipped": np.zeros(len(at), bool),
                     "probability_before": before[:, j] + shift,
                     "probability": after[:, j] + shift,

@@ -3,7 +3,7 @@ import pytest
 
 from testbed.analysis.lateness import link_lateness, release_lateness_s, worst_link
 from testbed.analysis.records import Window
-from testbed.analysis.staleness import staleness_s, transit_s
+from testbed.analysis.staleness import report_uses, staleness_s, transit_s
 from tests.analysis.made_arms import (
     lateness_bins,
     made_lateness,
@@ -26,10 +26,31 @@ def test_staleness_is_weighted_by_requests():
 def test_transit_is_what_the_link_took():
     requests = made_requests(SCENARIO, steady(0.4, 0.3, 0.3), rate_per_s=20.0)
 
-    ages = transit_s(made_observations(SCENARIO, requests), Window(5.0, 20.0))
+    ages = transit_s(made_observations(SCENARIO, requests), requests, Window(5.0, 20.0))
 
     assert ages["p50"] == pytest.approx(0.5)
-    assert np.isnan(transit_s({}, Window(5.0, 20.0))["p50"])
+    assert np.isnan(transit_s({}, requests, Window(5.0, 20.0))["p50"])
+
+
+def test_transit_is_weighted_by_the_requests_that_used_the_report():
+    """Three requests go to us while its report of 0.1 s is the newest, one while that of 0.9 s is."""
+    observations = {
+        "root": np.array(["root.west"] * 3, object),
+        "cell": np.array(["us", "us", "eu"], object),
+        "measured_at_s": np.array([5.9, 6.1, 0.0]),
+        "received_at_s": np.array([6.0, 7.0, 6.0]),
+    }
+    requests = {
+        "root": np.array(["root.west"] * 4 + ["root.north"], object),
+        "cell": np.array(["us"] * 5, object),
+        "sent_at_s": np.array([6.1, 6.2, 6.3, 7.5, 6.1]),
+    }
+
+    assert report_uses(observations, requests).tolist() == [3.0, 1.0, 0.0]
+    ages = transit_s(observations, requests, Window(5.0, 20.0))
+    assert ages["mean"] == pytest.approx((3 * 0.1 + 0.9) / 4)
+    assert ages["p50"] == pytest.approx(0.1)
+    assert ages["p99"] == pytest.approx(0.9)
 
 
 def test_the_worst_link_tells_the_lateness():

@@ -148,7 +148,7 @@ def test_a_run_without_any_request_is_summarised_all_the_same():
 def test_the_summary_is_plain_json(flow, greedy):
     text = json.dumps(summarize_run("herding", {"flow": flow, "greedy": greedy}), allow_nan=False)
 
-    assert json.loads(text)["schema_version"] == 1
+    assert json.loads(text)["schema_version"] == 2
 
 
 def test_the_excess_is_what_the_noise_of_a_static_split_leaves(flow, greedy, static):
