@@ -99,6 +99,9 @@ LOGGED: dict[str, tuple[Column, ...]] = {
         _instant("fitted_a_s", "fitted model: sojourn per output token = a + b n"),
         _instant("fitted_b_s", "fitted model"),
         Column("model_error", "float", "mean relative error of the prediction"),
+        Column(
+            "busy_s", "float", "busy time since the run began; NaN from a leaf, which does not know it", 1
+        ),
     ),
     # a root writes a row per cell for each update of its probabilities
     "updates": (

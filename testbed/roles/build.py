@@ -18,9 +18,9 @@ from testbed.roles.server import Server
 from testbed.routing.cost import cost_function
 from testbed.routing.policy import build_policy, policy_hooks
 from testbed.routing.view import Target, View
-from testbed.scenario.policy_words import IdleQueuePolicy, Policy, PrequalPolicy
+from testbed.scenario.policy_words import IdleQueuePolicy, Policy
 from testbed.scenario.schema import Cell, Scenario, Service, SharingWords, Traffic
-from testbed.scenario.topology import Node, Topology, leaf_policy, reads_reports
+from testbed.scenario.topology import Node, Topology, leaf_policy, reads_reports, sends_probes
 from testbed.scenario.view_words import ViewWords
 from testbed.serving.antagonist import Antagonist
 from testbed.serving.batch import Batch
@@ -139,7 +139,7 @@ def _build_leaf(node: Node, world: World, env: Environment) -> Leaf:
     spec = leaf_policy(scenario, node.cell)
     policy = build_policy(
         spec, view, seed=scenario.seed, node=node.name,
-        report_every_s=cell.server_reports.every, output_mean=output_mean,
+        report_every_s=cell.server_reports.every, output_mean=output_mean, peers=cell.leaf.count,
     )  # fmt: skip
     in_steps = cell.profile is not None
     steps = output_mean if in_steps else 1.0
@@ -180,7 +180,7 @@ def _build_server(node: Node, world: World, env: Environment) -> Server:
         reports=reports,
         leaves=list(topology.leaves[node.cell]),
         queues_when_idle=isinstance(policy, IdleQueuePolicy),
-        answers_probes=isinstance(policy, PrequalPolicy) or ":" in policy.kind,
+        answers_probes=sends_probes(policy),
     )
 
 

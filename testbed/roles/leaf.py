@@ -9,6 +9,9 @@ Where no server is usable (all reports are too old for the policy's words, say) 
 one is: in order of arrival, up to a bound, beyond which requests are shed. Newcomers queue behind the held, which count
 as waiting in the cell.
 
+Where the policy asks servers before it chooses, the request waits until enough of them have answered or the time to do
+so is up. It counts as waiting in the cell, and its timeout runs on, though it may be noticed late by as much.
+
 Messages seen: `Request` from roots; `Reply`, `Report` and `ProbeReply` from servers. A reply to a request that has
 timed out here is late and dropped; a reply to one that was never given to that server is an error.
 
@@ -22,10 +25,13 @@ servers' replies tell of the others'.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from testbed.roles.environment import Environment
 from testbed.roles.held import Held, Waiting
+from testbed.roles.inquiries import Inquiries, Inquiry
 from testbed.roles.latency_model import LatencyModel
 from testbed.roles.messages import Message, Outcome, Probe, ProbeReply, Reply, Report, Request, Setting
 from testbed.roles.schedule import Schedule
@@ -119,10 +125,14 @@ class Leaf:
         self._error_fraction = 0.0
         self._sequence = 0
         self._probe_id = 0
+        self._probed_at_s = 0.0
+        self._inquiries = Inquiries(hooks.ask_timeout_s)
 
     def start(self) -> None:
         """Wait for the first report."""
         self._env.set_timer("report", self._reports.next_at_s)
+        if self._hooks.idle_probe_after_s < math.inf:
+            self._env.set_timer("idle", self._hooks.idle_probe_after_s)
         if self._hooks.on_tick is not None:
             self._ticks = Schedule(self._hooks.tick_interval_s, self._hooks.tick_interval_s)
             self._env.set_timer("tick", self._ticks.next_at_s)
@@ -149,6 +159,10 @@ class Leaf:
             self._tick()
         elif name == "held":
             self._expire_held()
+        elif name == "idle":
+            self._probe_if_idle()
+        elif name == "asked":
+            self._expire_inquiries()
         else:
             self._expire(int(name.partition(":")[2]))
 
@@ -157,6 +171,8 @@ class Leaf:
         for requests in self._open:
             for opened in requests.values():
                 self._record(opened, Outcome.UNFINISHED, float("nan"))
+        for inquiry in self._inquiries.open():
+            self._record_unsent(inquiry.request, Outcome.UNFINISHED, inquiry.at_leaf_s, float("nan"))
         for waiting in self._held.take_all():
             self._record_unsent(waiting.request, Outcome.UNFINISHED, waiting.arrived_at_s, float("nan"))
 
@@ -174,9 +190,11 @@ class Leaf:
         self._arrivals += 1
         if now_s > view.turns_at_s:
             view.refresh()
+        if self._hooks.ask is not None and not self._waiting and self._ask(root, request, now_s):
+            return
         server = None if self._waiting else self._policy.choose(view, request, self._rng)
         if server is None:
-            self._keep_or_refuse(root, request, now_s)
+            self._keep_or_refuse(root, request, now_s, now_s)
         else:
             self._give(root, request, server, now_s, now_s)
 
@@ -185,9 +203,7 @@ class Leaf:
             f"{self._name}: the policy chose {server.name}, which is not a server here"
         )
         opened = _Open(request, root, server, at_leaf_s, now_s, self._area(server, now_s))
-        self._in_flight += 1
-        self._prompt_tokens += request.prompt_tokens
-        self._output_tokens += request.output_tokens
+        self._count(request, 1)
         index = request.class_index
         self._open[index][request.request_id] = opened
         if not self._armed[index]:
@@ -196,16 +212,16 @@ class Leaf:
         self._env.send(server.name, request)
         server.on_sent(request.request_id, now_s)
         if self._hooks.probes is not None:
-            self._probe(self._view)
+            self._probe(self._hooks.probes(self._view, self._probe_rng), now_s)
 
-    def _keep_or_refuse(self, root: str, request: Request, now_s: float) -> None:
+    def _keep_or_refuse(self, root: str, request: Request, at_leaf_s: float, now_s: float) -> None:
         """No server is usable: the request waits for one, or goes back."""
         held = self._held
         if not held.has_room():
             outcome = Outcome.SHED if held.holds else Outcome.NO_TARGET
-            self._return_unsent(Waiting(request, root, now_s, now_s), outcome, now_s)
+            self._return_unsent(Waiting(request, root, at_leaf_s, now_s), outcome, now_s)
             return
-        held.put(Waiting(request, root, now_s, now_s + self._timeouts_s[request.class_index]))
+        held.put(Waiting(request, root, at_leaf_s, at_leaf_s + self._timeouts_s[request.class_index]))
         self._count_held(request, 1)
         self._env.set_timer("held", held.next_deadline_s())
 
@@ -235,6 +251,10 @@ class Leaf:
     def _count_held(self, request: Request, change: int) -> None:
         """A request begins or ends to wait here: it is in the cell all the while."""
         self._waiting += change
+        self._count(request, change)
+
+    def _count(self, request: Request, change: int) -> None:
+        """A request comes into the cell or leaves it."""
         self._in_flight += change
         self._prompt_tokens += change * request.prompt_tokens
         self._output_tokens += change * request.output_tokens
@@ -249,11 +269,58 @@ class Leaf:
         )
         self._env.send(waiting.source, reply)
 
-    def _probe(self, view: View) -> None:
-        assert self._hooks.probes is not None
-        for target in self._hooks.probes(view, self._probe_rng):
+    def _probe(self, targets: Sequence[Target], now_s: float) -> range:
+        """Probe these; the identities of the probes."""
+        first = self._probe_id
+        for target in targets:
             self._env.send(target.name, Probe(self._probe_id, 0))
             self._probe_id += 1
+        if targets:
+            self._probed_at_s = now_s
+        return range(first, self._probe_id)
+
+    def _probe_if_idle(self) -> None:
+        """Probe unasked if nothing was probed for long enough, and look again when that may next be so."""
+        assert self._hooks.idle_probes is not None
+        now_s = self._view.now_s = self._env.now_s()
+        if self._probed_at_s + self._hooks.idle_probe_after_s <= now_s:
+            self._probe(self._hooks.idle_probes(self._view, self._probe_rng), now_s)
+            self._probed_at_s = now_s
+        self._env.set_timer("idle", self._probed_at_s + self._hooks.idle_probe_after_s)
+
+    def _ask(self, root: str, request: Request, now_s: float) -> bool:
+        """Ask servers before the choice; whether there are answers to wait for."""
+        assert self._hooks.ask is not None
+        targets, needed = self._hooks.ask(self._view, request, self._probe_rng)
+        if needed < 1:
+            return False
+        if not self._inquiries:
+            self._env.set_timer("asked", now_s + self._inquiries.timeout_s)
+        self._inquiries.add(Inquiry(request, root, now_s, needed, self._probe(targets, now_s)))
+        self._count(request, 1)
+        return True
+
+    def _expire_inquiries(self) -> None:
+        """Go on without the answers that have not come in time."""
+        now_s = self._view.now_s = self._env.now_s()
+        for inquiry in self._inquiries.take_expired(now_s):
+            self._place(inquiry, now_s)
+        next_at_s = self._inquiries.next_expiry_s()
+        if next_at_s is not None:
+            self._env.set_timer("asked", next_at_s)
+
+    def _place(self, inquiry: Inquiry, now_s: float) -> None:
+        """Choose by the answers that have come."""
+        assert self._hooks.choose_answered is not None
+        if now_s > self._view.turns_at_s:
+            self._view.refresh()
+        request = inquiry.request
+        self._count(request, -1)  # it is counted again where it goes
+        server = self._hooks.choose_answered(self._view, request, inquiry.answers, self._rng)
+        if server is None:
+            self._keep_or_refuse(inquiry.root, request, inquiry.at_leaf_s, now_s)
+        else:
+            self._give(inquiry.root, request, server, inquiry.at_leaf_s, now_s)
 
     def _on_reply(self, source: str, reply: Reply) -> None:
         opened = self._close(reply.request_id)
@@ -300,9 +367,13 @@ class Leaf:
         self._timed_out.remove(reply.request_id)
 
     def _on_probe_reply(self, source: str, reply: ProbeReply) -> None:
-        self._view.now_s = self._env.now_s()
+        now_s = self._view.now_s = self._env.now_s()
+        target = self._by_name[source]
         if self._hooks.on_probe_reply is not None:
-            self._hooks.on_probe_reply(self._view, self._by_name[source], reply)
+            self._hooks.on_probe_reply(self._view, target, reply)
+        inquiry = self._inquiries.answer(target, reply)
+        if inquiry is not None:
+            self._place(inquiry, now_s)
 
     def _on_report(self, source: str, report: Report) -> None:
         now_s = self._view.now_s = self._env.now_s()
@@ -328,7 +399,11 @@ class Leaf:
         model.refit()
         queued = self._queued()
         held = self._held.by_class(len(self._open))
-        by_class = tuple(len(each) + waiting for each, waiting in zip(self._open, held, strict=True))
+        asking = self._inquiries.by_class(len(self._open))
+        by_class = tuple(
+            len(opened) + waiting + asked
+            for opened, waiting, asked in zip(self._open, held, asking, strict=True)
+        )
         report = Report(
             self._sequence, 0, now_s, queued, self._in_flight - queued, by_class,
             self._prompt_tokens, self._output_tokens, self._arrivals, self._error_fraction,
@@ -369,9 +444,7 @@ class Leaf:
         for requests in self._open:
             opened = requests.pop(request_id, None)
             if opened is not None:
-                self._in_flight -= 1
-                self._prompt_tokens -= opened.request.prompt_tokens
-                self._output_tokens -= opened.request.output_tokens
+                self._count(opened.request, -1)
                 return opened
         return None
 
@@ -388,7 +461,7 @@ class Leaf:
             share = self._tracks[target.name].queued_share
             if share:
                 waiting += share * target.own_in_flight
-        return round(waiting) + self._waiting
+        return round(waiting) + self._waiting + len(self._inquiries)
 
     def _record(self, opened: _Open, outcome: int, left_at_s: float) -> None:
         request = opened.request

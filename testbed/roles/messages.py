@@ -6,6 +6,7 @@ link's draws hang on them alone, so they depend neither on timing nor on what el
 
 from __future__ import annotations
 
+import math
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -64,6 +65,7 @@ class Report(NamedTuple):
     fitted_a_s: float  # sojourn per output token = a + b * in flight per server, from `model: fitted`
     fitted_b_s: float
     model_error: float  # mean relative error of the scaled prediction
+    busy_s: float = math.nan  # of a server: busy time since the run began; a leaf does not know it
 
 
 class Probe(NamedTuple):

@@ -221,7 +221,7 @@ class Server:
         report = Report(
             self._sequence, 0, now_s, service.queued, service.running, service.by_class(),
             *tokens, self._arrivals,
-            0.0, 1.0, float("nan"), float("nan"), 0.0,
+            0.0, 1.0, float("nan"), float("nan"), 0.0, service.busy_s(now_s),
         )  # fmt: skip
         self._sequence += 1
         for leaf in leaves:

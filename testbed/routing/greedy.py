@@ -32,9 +32,9 @@ class RandomChoice:
 class RoundRobin:
     """The allowed targets in turn, in the order of the scenario."""
 
-    def __init__(self) -> None:
-        """The first in turn is the first of the scenario."""
-        self._last = -1  # index of the last choice: it stays true when the allowed targets change
+    def __init__(self, last: int = -1) -> None:
+        """The first in turn is the first of the scenario, or the one after the target of this index."""
+        self._last = last  # index of the last choice: it stays true when the allowed targets change
 
     def choose(self, view: View, request: Request, rng: random.Random) -> Target | None:
         """The next one."""
@@ -53,11 +53,11 @@ class LeastCost:
     them with equal probability; `first` the first in the order of the scenario.
     """
 
-    def __init__(self, cost: Callable[[Target], float], ties: str = "rotated") -> None:
-        """Compare targets by `cost`."""
+    def __init__(self, cost: Callable[[Target], float], ties: str = "rotated", last: int = -1) -> None:
+        """Compare targets by `cost`; `last` is the index of the target that is taken to have been chosen before."""
         self.cost = cost
         self._pick_tied = TIES[ties]
-        self._last = -1
+        self._last = last
 
     def choose(self, view: View, request: Request, rng: random.Random) -> Target | None:
         """The cheapest as the view has it."""
@@ -110,9 +110,9 @@ class TwoChoices:
         return chosen
 
 
-def build_least_cost(spec: LeastCostPolicy, view: View, output_mean: float) -> LeastCost:
+def build_least_cost(spec: LeastCostPolicy, view: View, output_mean: float, last: int = -1) -> LeastCost:
     """The policy of a scenario, on a view that is configured."""
-    return LeastCost(believed_cost(spec, view, output_mean), spec.ties)
+    return LeastCost(believed_cost(spec, view, output_mean), spec.ties, last)
 
 
 def build_two_choices(spec: TwoChoicesPolicy, view: View, output_mean: float) -> TwoChoices:

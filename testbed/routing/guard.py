@@ -24,6 +24,12 @@ HOOKS = {
     "on_tick": ("view", "an Update, or None"),
     "probes": ("view, rng", "a list of targets of the view"),
     "on_probe_reply": ("view, target, reply", "anything"),
+    "idle_probes": ("view, rng", "a list of targets of the view"),
+    "ask": (
+        "view, request, rng",
+        "a list of targets of the view and how many answers are enough, at most all",
+    ),
+    "choose_answered": ("view, request, answers, rng", "one of view.allowed, or None"),
     "cost": ("target", "a number"),
 }
 
@@ -98,6 +104,17 @@ def _are_targets(result: Any, view: View) -> bool:
     return isinstance(result, list | tuple) and all(any(each is t for t in view.targets) for each in result)
 
 
+def _is_question(result: Any, view: View) -> bool:
+    if not isinstance(result, tuple) or len(result) != 2:
+        return False
+    targets, needed = result
+    return _are_targets(targets, view) and isinstance(needed, int) and 0 <= needed <= len(targets)
+
+
+def _is_choice(result: Any, view: View) -> bool:
+    return result is None or (result.__class__ is Target and result in view.allowed)
+
+
 def _is_number(result: Any, target: Target) -> bool:
     return isinstance(result, int | float)
 
@@ -106,6 +123,9 @@ _CHECKS: dict[str, Callable[[Any, Any], bool]] = {
     "on_report": _is_update,
     "on_tick": _is_update,
     "probes": _are_targets,
+    "idle_probes": _are_targets,
+    "ask": _is_question,
+    "choose_answered": _is_choice,
     "cost": _is_number,
 }
 

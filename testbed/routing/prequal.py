@@ -1,17 +1,12 @@
-"""Prequal: a pool of probe answers and the hot-cold rule, for a leaf that spreads requests over its servers.
+"""Prequal: probes and the hot-cold rule, for a leaf that spreads requests over its servers.
 
-Each request sends some probes; the answers go to a pool and are used by later requests. An answer counts as hot
-when its requests in flight exceed a quantile of those in recent answers. If all in the pool are hot the one with
-fewest in flight is chosen, otherwise the cold one with the least expected latency. An answer leaves the pool when
-it is too old, used up, crowded out, replaced by a newer one of the same server, or removed: after each request the
-oldest and the worst go in turn.
+Asynchronous, as a rule: each request sends some probes, whose answers go to a pool and are used by later requests
+(see `probe_pool`, `hot_cold`). The rules `linear` and `c3` use the same pool with another ranking. Synchronous: each
+request waits for the answers to its own probes, all but one of them or those that come in time, and goes by the same
+rule; there is no pool.
 
-Two things differ from the paper, both for pools that are not small against the number of servers. The pool holds
-one answer a server, and no more answers than there are servers. And the limit of reuse
-
-    b = max(1, (1 + delta) / ((1 - m/n) r_probe - r_remove)),   pool m, servers n
-
-holds only where m < n/2 and the denominator is above 0: elsewhere it means nothing, and age and removal do alone.
+A server's latency is divided by the share of its requests that ended well, for the paper leaves open how it keeps
+servers that fail fast from looking quick.
 
 Source: Wydrowski, Kleinberg, Rumble and Archer, Load is not what you should balance: Introducing Prequal (NSDI
 2024, arXiv 2312.10172).
@@ -21,179 +16,126 @@ from __future__ import annotations
 
 import math
 import random
-from bisect import bisect_left, insort
-from collections import deque
 
-from testbed.draw import key_base, uniform
-from testbed.roles.messages import ProbeReply, Request
+from testbed.roles.messages import Outcome, ProbeReply, Request
+from testbed.routing.hot_cold import HotCold
+from testbed.routing.probe_pool import Answer, Paced, ProbePool, Ranking
+from testbed.routing.success import Success
 from testbed.routing.view import Target, View
-from testbed.scenario.policy_words import PrequalPolicy
+from testbed.scenario.policy_words import PrequalPolicy, ProbingPolicy
 
-RECENT_ANSWERS = 128  # enough for the quantile to stand still, few enough to follow the load
 LEAST_OCCUPANCY = 2  # below it the pool is no choice, and a random server is better than the only one known
 
 
-class Answer:
-    """A probe answer in the pool."""
-
-    __slots__ = ("in_flight", "latency_s", "measured_at_s", "received_at_s", "target", "uses_left")
-
-    def __init__(self, target: Target, reply: ProbeReply, received_at_s: float, uses_left: float) -> None:
-        """As received."""
-        self.target = target
-        self.in_flight = reply.in_flight
-        self.latency_s = reply.latency_s
-        self.measured_at_s = reply.measured_at_s
-        self.received_at_s = received_at_s
-        self.uses_left = uses_left
-
-
-class Paced:
-    """Whole numbers whose running sum is that of a fractional rate, rounded down."""
-
-    __slots__ = ("_owed", "_rate")
-
-    def __init__(self, rate: float) -> None:
-        """Per call of `next`, in the mean and in the long run exactly."""
-        self._rate = rate
-        self._owed = 0.0
-
-    def next(self) -> int:
-        """How many this time: the rate rounded down or up."""
-        owed = self._owed + self._rate
-        whole = int(owed + 1e-9)  # ten tenths are to make one, whatever rounding says
-        self._owed = owed - whole
-        return whole
-
-
 class Prequal:
-    """The probe pool of one leaf."""
+    """A pool of probe answers and a ranking of them; asynchronous.
 
-    def __init__(self, spec: PrequalPolicy, servers: int, seed: int, node: str) -> None:
+    Attributes:
+        idle_probe_after_s: after so long without probes some are sent unasked; infinite for never.
+    """
+
+    def __init__(self, spec: ProbingPolicy, servers: int, seed: int, node: str, ranking: Ranking) -> None:
         """An empty pool for so many servers."""
-        self._capacity = min(spec.pool, servers)
-        self._max_age_s = spec.max_age
-        self._hot_quantile = spec.hot_quantile
-        self._reuse = reuse_limit(
-            self._capacity, servers, spec.probes_per_request, spec.removals_per_request, spec.delta
-        )
+        self.idle_probe_after_s = math.inf if spec.idle_probe_after is None else spec.idle_probe_after
+        self._ranking = ranking
+        self._pool = ProbePool(spec, servers, seed, node, ranking)
         self._probes = Paced(spec.probes_per_request)
-        self._removals = Paced(spec.removals_per_request)
-        self._remove_oldest = True
-        self._rounding = key_base(seed, node, "prequal reuse")
-        self._pool: dict[int, Answer] = {}  # by index of the server, in order of receipt
+        self._idle_probes = max(LEAST_OCCUPANCY, math.ceil(spec.probes_per_request))
+        self._success = Success()
         self._allowed: tuple[Target, ...] | None = None
-        self._recent: deque[int] = deque()  # requests in flight in the latest answers, in order of receipt
-        self._ranked: list[int] = []  # the same in rising order
 
     def choose(self, view: View, request: Request, rng: random.Random) -> Target | None:
-        """By the hot-cold rule from the pool; by chance while the pool has fewer than two usable answers."""
+        """The best of the pool; by chance while the pool has fewer than two usable answers."""
         allowed = view.allowed
         if len(allowed) < 2:
             return allowed[0] if allowed else None
         if allowed is not self._allowed:
-            self._restrict(allowed)
-        self._drop_old(view.now_s)
+            self._allowed = allowed
+            self._pool.restrict(allowed)
+        self._pool.drop_old(view.now_s)
         if len(self._pool) < LEAST_OCCUPANCY:
             chosen = allowed[int(rng.random() * len(allowed))]
         else:
-            chosen = best(list(self._pool.values()), self._hot_above()).target
-        self._use(chosen)
-        for _ in range(self._removals.next()):
-            self._remove_one()
+            chosen = self._pool.best()
+        self._pool.use(chosen)
+        self._pool.remove()
         return chosen
 
     def probes(self, view: View, rng: random.Random) -> list[Target]:
         """The servers to probe after a choice: distinct allowed ones, at the rate of the scenario."""
-        count = self._probes.next()
-        return rng.sample(view.allowed, min(count, len(view.allowed)))
+        return some_of(view.allowed, self._probes.next(), rng)
+
+    def idle_probes(self, view: View, rng: random.Random) -> list[Target]:
+        """The servers to probe when nothing was probed for a while: as many as after a request, at least two."""
+        return some_of(view.allowed, self._idle_probes, rng)
 
     def on_probe_reply(self, view: View, target: Target, reply: ProbeReply) -> None:
-        """An answer goes to the pool; if that is full the oldest makes room."""
-        self._remember(reply.in_flight)
-        known = self._pool.get(target.index)
-        overtaken = known is not None and reply.measured_at_s < known.measured_at_s
-        if overtaken or target not in view.allowed:
-            return
-        self._pool.pop(target.index, None)
-        if len(self._pool) >= self._capacity:
-            del self._pool[next(iter(self._pool))]
-        whole = math.floor(self._reuse) if math.isfinite(self._reuse) else math.inf
-        extra = whole < self._reuse and uniform(self._rounding, reply.probe_id) < self._reuse - whole
-        self._pool[target.index] = Answer(target, reply, view.now_s, whole + extra)
+        """The answer of an allowed server goes to the pool."""
+        self._ranking.on_answer(target, reply)
+        if target in view.allowed:
+            latency_s = self._success.latency_s(target, reply.latency_s)
+            self._pool.put(target, reply, latency_s, view.now_s)
 
-    def _remember(self, in_flight: int) -> None:
-        self._recent.append(in_flight)
-        insort(self._ranked, in_flight)
-        if len(self._recent) > RECENT_ANSWERS:
-            del self._ranked[bisect_left(self._ranked, self._recent.popleft())]
-
-    def _hot_above(self) -> float:
-        """The quantile of requests in flight in recent answers; at quantile 1 nothing is hot."""
-        if self._hot_quantile >= 1:
-            return math.inf
-        return self._ranked[int(self._hot_quantile * (len(self._ranked) - 1))]
-
-    def _restrict(self, allowed: tuple[Target, ...]) -> None:
-        """Other servers are allowed now: forget the answers of those that no longer are."""
-        self._allowed = allowed
-        indices = {target.index for target in allowed}
-        self._pool = {index: answer for index, answer in self._pool.items() if index in indices}
-
-    def _drop_old(self, now_s: float) -> None:
-        pool = self._pool
-        while pool:
-            index = next(iter(pool))
-            if now_s - pool[index].received_at_s <= self._max_age_s:
-                return
-            del pool[index]
-
-    def _use(self, target: Target) -> None:
-        """The request just sent counts at once in the answer of its server, and uses it up by one."""
-        answer = self._pool.get(target.index)
-        if answer is None:
-            return
-        answer.in_flight += 1
-        answer.uses_left -= 1
-        if answer.uses_left <= 0:
-            del self._pool[target.index]
-
-    def _remove_one(self) -> None:
-        if not self._pool:
-            return
-        if self._remove_oldest:
-            del self._pool[next(iter(self._pool))]
-        else:
-            del self._pool[worst(list(self._pool.values()), self._hot_above()).target.index]
-        self._remove_oldest = not self._remove_oldest
+    def on_reply(self, target: Target, sojourn_s: float, outcome: Outcome) -> None:
+        """Remember how it ended."""
+        self._success.on_reply(target, outcome)
+        if outcome == Outcome.COMPLETED:
+            self._ranking.on_reply(target, sojourn_s)
 
 
-def best(answers: list[Answer], hot_above: float) -> Answer:
-    """The choice of the hot-cold rule: the cold answer of least latency, or else the one with fewest in flight."""
-    cold = [answer for answer in answers if answer.in_flight <= hot_above]
-    if cold:
-        return min(cold, key=lambda answer: (answer.latency_s, answer.in_flight))
-    return min(answers, key=lambda answer: (answer.in_flight, answer.latency_s))
+class SynchronousPrequal:
+    """Probes of its own for every request, which waits for the answers.
 
-
-def worst(answers: list[Answer], hot_above: float) -> Answer:
-    """The reverse: the hot answer with most in flight, or else the cold one of largest latency."""
-    hot = [answer for answer in answers if answer.in_flight > hot_above]
-    if hot:
-        return max(hot, key=lambda answer: (answer.in_flight, answer.latency_s))
-    return max(answers, key=lambda answer: (answer.latency_s, answer.in_flight))
-
-
-def reuse_limit(pool: int, servers: int, probe_rate: float, removal_rate: float, delta: float) -> float:
-    """How often an answer may be used in the mean; infinite where the formula does not hold (see above).
-
-    Args:
-        pool: the most answers in the pool.
-        servers: how many servers there are.
-        probe_rate, removal_rate: per request.
-        delta: how fast answers may gather in the pool, per request.
+    Attributes:
+        ask_timeout_s: how long a request waits for them.
     """
-    surplus = (1.0 - pool / servers) * probe_rate - removal_rate
-    if 2 * pool >= servers or surplus <= 0:
-        return math.inf
-    return max(1.0, (1.0 + delta) / surplus)
+
+    def __init__(self, spec: PrequalPolicy) -> None:
+        """With a ranking that has seen nothing yet."""
+        self.ask_timeout_s = spec.probe_timeout
+        self._count = round(spec.probes_per_request)
+        self._ranking = HotCold(spec.hot_quantile)
+        self._success = Success()
+
+    def ask(self, view: View, request: Request, rng: random.Random) -> tuple[list[Target], int]:
+        """Whom to ask, and how many answers are enough: all but one; nobody where there is no choice."""
+        if len(view.allowed) < 2:
+            return [], 0
+        asked = some_of(view.allowed, self._count, rng)
+        return asked, len(asked) - 1
+
+    def on_probe_reply(self, view: View, target: Target, reply: ProbeReply) -> None:
+        """Late answers count for the quantile too."""
+        self._ranking.on_answer(target, reply)
+
+    def choose_answered(
+        self, view: View, request: Request, answers: list[tuple[Target, ProbeReply]], rng: random.Random
+    ) -> Target | None:
+        """The best of those that answered and are allowed; by chance if none is."""
+        usable = [
+            Answer(target, reply.in_flight, self._success.latency_s(target, reply.latency_s))
+            for target, reply in answers
+            if target in view.allowed
+        ]
+        return self._ranking.best(usable).target if usable else self.choose(view, request, rng)
+
+    def choose(self, view: View, request: Request, rng: random.Random) -> Target | None:
+        """By chance: this is for a request without answers."""
+        allowed = view.allowed
+        return allowed[int(rng.random() * len(allowed))] if allowed else None
+
+    def on_reply(self, target: Target, sojourn_s: float, outcome: Outcome) -> None:
+        """Remember how it ended."""
+        self._success.on_reply(target, outcome)
+
+
+def some_of(targets: tuple[Target, ...], count: int, rng: random.Random) -> list[Target]:
+    """So many distinct targets drawn at random, or all."""
+    return rng.sample(targets, min(count, len(targets)))
+
+
+def build_prequal(spec: PrequalPolicy, servers: int, seed: int, node: str) -> Prequal | SynchronousPrequal:
+    """The policy of a scenario, in either mode."""
+    if spec.mode == "sync":
+        return SynchronousPrequal(spec)
+    return Prequal(spec, servers, seed, node, HotCold(spec.hot_quantile))

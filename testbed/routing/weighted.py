@@ -77,9 +77,9 @@ class LowDiscrepancy:
     Source: Tijdeman, The chairman assignment problem (Discrete Mathematics 32, 1980).
     """
 
-    def __init__(self, count: int) -> None:
-        """For so many targets, none with a credit yet."""
-        self._credits = [0.0] * count
+    def __init__(self, count: int, credits: Sequence[float] | None = None) -> None:
+        """For so many targets, none with a credit yet; or with these, so that balancers with equal shares differ."""
+        self._credits = [0.0] * count if credits is None else list(credits)
         self._shares: list[tuple[int, float]] = []
         self._least = 0.0
         self._most = 1.0

@@ -189,16 +189,59 @@ class FlowPolicy(CountWords):
     start: Literal["even", "capacity"] | dict[Name, NotNegative] = "even"
 
 
-class PrequalPolicy(Words):
-    """A pool of probes and the hot-cold rule (Prequal, NSDI 2024)."""
+class WeightedUtilisationPolicy(ReportPolicy):
+    """Weights by queries over utilisation, drawn up anew `every` so often from what `memory` looks back over."""
 
-    kind: Literal["prequal"]
+    kind: Literal["weighted_utilisation"]
+    every: PositiveDuration = 1.0
+    memory: PositiveDuration = 10.0
+    draw: Sampling = "low_discrepancy"
+
+
+class ProbingPolicy(Words):
+    """What policies that probe servers and keep the answers in a pool have in common."""
+
+    kind: str
     pool: PositiveCount = 16
     probes_per_request: Positive = 3.0
     removals_per_request: NotNegative = 1.0
-    hot_quantile: Probability = 0.84
     max_age: PositiveDuration = 1.0
     delta: Positive = 1.0
+    idle_probe_after: PositiveDuration | None = None
+
+
+class PrequalPolicy(ProbingPolicy):
+    """A pool of probes, or probes for each request, and the hot-cold rule (Prequal, NSDI 2024)."""
+
+    kind: Literal["prequal"]
+    hot_quantile: Probability = 0.84
+    mode: Literal["async", "sync"] = "async"
+    probe_timeout: PositiveDuration = 0.003
+
+    @model_validator(mode="after")
+    def _check(self) -> PrequalPolicy:
+        if self.mode == "sync" and (self.probes_per_request < 2 or self.probes_per_request % 1):
+            raise ValueError(
+                f"mode: sync takes a whole number of probes_per_request from 2, not {self.probes_per_request:.12g}"
+            )
+        if self.mode == "sync" and self.idle_probe_after is not None:
+            raise ValueError("idle_probe_after goes with mode: async; in mode sync there is no pool to fill")
+        return self
+
+
+class LinearPolicy(ProbingPolicy):
+    """A pool of probes, ranked by a linear combination of latency and requests in flight."""
+
+    kind: Literal["linear"]
+    in_flight_weight: Probability = 0.5
+    service_time: PositiveDuration | None = None
+
+
+class C3Policy(ProbingPolicy):
+    """A pool of probes, ranked by the score of C3 (NSDI 2015)."""
+
+    kind: Literal["c3"]
+    newest_weight: Annotated[float, Field(strict=True, gt=0, le=1)] = 0.1
 
 
 class ConsistentHashPolicy(CountingPolicy):
@@ -257,6 +300,9 @@ POLICY_KINDS: dict[str, type[Words]] = {
     "prequal": PrequalPolicy,
     "consistent_hash": ConsistentHashPolicy,
     "prefix_aware": PrefixAwarePolicy,
+    "linear": LinearPolicy,
+    "c3": C3Policy,
+    "weighted_utilisation": WeightedUtilisationPolicy,
 }
 
 
@@ -291,6 +337,9 @@ Policy = Annotated[
     | Annotated[PrequalPolicy, Tag("prequal")]
     | Annotated[ConsistentHashPolicy, Tag("consistent_hash")]
     | Annotated[PrefixAwarePolicy, Tag("prefix_aware")]
+    | Annotated[LinearPolicy, Tag("linear")]
+    | Annotated[C3Policy, Tag("c3")]
+    | Annotated[WeightedUtilisationPolicy, Tag("weighted_utilisation")]
     | Annotated[UserPolicy, Tag("user")],
     Discriminator(policy_tag),
 ]

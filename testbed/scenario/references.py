@@ -14,13 +14,16 @@ from testbed.errors import Fault
 from testbed.scenario.arms import find
 from testbed.scenario.finding import Finding, Keys, located, time_text
 from testbed.scenario.policy_words import (
+    C3Policy,
     FlowPolicy,
     IdleQueuePolicy,
     ImitationPolicy,
+    LinearPolicy,
     PrequalPolicy,
     SmoothWeightedPolicy,
     StaticOptimalPolicy,
     WeightedPolicy,
+    WeightedUtilisationPolicy,
 )
 from testbed.scenario.schema import Scenario
 from testbed.scenario.spelling import listed, nearest
@@ -53,6 +56,9 @@ class Tier(NamedTuple):
 
 ONE_TIER: dict[type[Words], Tier] = {
     PrequalPolicy: Tier("leaves", "prequal probes servers"),
+    LinearPolicy: Tier("leaves", "linear probes servers"),
+    C3Policy: Tier("leaves", "c3 probes servers"),
+    WeightedUtilisationPolicy: Tier("leaves", "weighted_utilisation needs the busy time that servers report"),
     IdleQueuePolicy: Tier("leaves", "jiq hears from idle servers"),
     FlowPolicy: Tier("roots", "flow moves shares of cells"),
     ImitationPolicy: Tier("roots", "imitation moves shares of cells"),

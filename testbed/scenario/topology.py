@@ -13,7 +13,7 @@ from testbed.scenario.policy_words import (
     DEFAULT_LEAF_POLICY,
     IdleQueuePolicy,
     Policy,
-    PrequalPolicy,
+    ProbingPolicy,
     ReportPolicy,
 )
 from testbed.scenario.schema import FaultLine, Impairment, Jitter, Scenario
@@ -121,6 +121,11 @@ def reads_reports(policy: Policy) -> bool:
     )
 
 
+def sends_probes(policy: Policy) -> bool:
+    """Whether the leaves of a policy probe their servers; of a user's policy it is not known, so it may."""
+    return isinstance(policy, ProbingPolicy) or ":" in policy.kind
+
+
 def matching_nodes(scenario: Scenario, nodes: dict[str, Node], pattern: str) -> list[str]:
     """The nodes that a name, a glob or a group means.
 
@@ -194,7 +199,7 @@ def _pairs(
                 pairs.append((server, leaf, "reply"))
                 if reads_reports(policy) or isinstance(policy, IdleQueuePolicy):
                     pairs.append((server, leaf, "observation"))
-                if isinstance(policy, PrequalPolicy) or ":" in policy.kind:
+                if sends_probes(policy):
                     pairs.append((leaf, server, "probe"))
                     pairs.append((server, leaf, "probe"))
     return pairs

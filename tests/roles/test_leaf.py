@@ -346,3 +346,123 @@ def test_what_is_open_at_the_end_is_unfinished():
     (row,) = env.rows_of("visits")
     assert row[4] == int(Outcome.UNFINISHED)
     assert math.isnan(row[6])
+
+
+SYNC = PrequalPolicy(kind="prequal", mode="sync", probes_per_request=2.0, probe_timeout="3 ms")
+
+
+def probes_of(env):
+    return [(target, message) for target, message in env.take_sent() if isinstance(message, Probe)]
+
+
+def test_a_request_waits_until_enough_servers_have_answered():
+    """Two are asked and one answer is enough; the other comes too late to matter."""
+    env = FakeEnvironment()
+    leaf, _ = make_leaf(env, spec=SYNC)
+    env.at_s = 1.0
+    leaf.on_message("root.a", request(7, class_index=1))
+    (one, first), (other, second) = probes_of(env)
+    assert {one, other} == set(SERVERS)
+    assert leaf.gauges() == (1, 0, 1)
+    assert not leaf.is_idle()
+
+    env.at_s = 1.001
+    leaf.on_message(other, ProbeReply(second.probe_id, 0, 3, 0.1, 1.0))
+    assert env.take_sent() == [(other, request(7, class_index=1))]
+    leaf.on_message(one, ProbeReply(first.probe_id, 0, 0, 0.1, 1.0))
+    assert env.take_sent() == []
+
+    env.at_s = 1.25
+    leaf.on_message(other, done(7))
+    assert env.sent[-1] == ("root.a", Reply(7, 0, int(Outcome.COMPLETED), 0.25, 0, 0))
+    assert env.rows_of("visits")[0][5:] == (1.0, 1.25)
+    assert leaf.is_idle()
+
+
+def test_a_request_that_waits_for_answers_counts_as_waiting_in_its_class():
+    env = FakeEnvironment()
+    leaf, _ = make_leaf(env, spec=SYNC)
+    leaf.on_message("root.a", request(0, class_index=1))
+    env.take_sent()
+
+    leaf.on_timer("report")
+
+    report = env.sent[0][1]
+    assert (report.queued, report.running, report.by_class) == (1, 0, (0, 1))
+    assert (report.prompt_tokens, report.output_tokens) == (48, 8)
+
+
+def test_a_request_goes_on_without_answers_when_the_time_is_up():
+    env = FakeEnvironment()
+    leaf, _ = make_leaf(env, spec=SYNC)
+    leaf.on_message("root.a", request(0))
+    env.at_s = 0.002
+    leaf.on_message("root.a", request(1))
+    env.take_sent()
+    assert env.timers["asked"] == 0.003
+
+    env.at_s = 0.003
+    leaf.on_timer("asked")
+    assert [message.request_id for _, message in env.take_sent() if isinstance(message, Request)] == [0]
+    assert env.timers["asked"] == pytest.approx(0.005)
+    env.at_s = 0.005
+    leaf.on_timer("asked")
+
+    assert [message.request_id for _, message in env.sent if isinstance(message, Request)] == [1]
+
+
+def test_the_timeout_of_a_request_that_waits_for_answers_runs_from_its_arrival():
+    env = FakeEnvironment()
+    leaf, _ = make_leaf(env, spec=SYNC)
+    leaf.on_message("root.a", request(0))
+    env.at_s = 0.003
+    leaf.on_timer("asked")
+    assert env.timers["timeout:0"] == 5.0
+
+    env.at_s = 5.0
+    leaf.on_timer("timeout:0")
+
+    assert env.sent[-1][1].outcome == int(Outcome.TIMED_OUT)
+    assert leaf.is_idle()
+
+
+def test_a_request_that_waits_for_answers_at_the_end_is_unfinished_at_no_server():
+    env = FakeEnvironment()
+    leaf, _ = make_leaf(env, spec=SYNC)
+    leaf.on_message("root.a", request(0))
+    leaf.stop()
+
+    (row,) = env.rows_of("visits")
+    assert row[3:5] == ("", int(Outcome.UNFINISHED))
+
+
+def test_an_idle_leaf_probes_unasked_and_a_busy_one_does_not():
+    env = FakeEnvironment()
+    spec = PrequalPolicy(kind="prequal", probes_per_request=2.0, idle_probe_after="200 ms")
+    leaf, _ = make_leaf(env, spec=spec)
+    assert env.timers["idle"] == 0.2
+    env.at_s = 0.15
+    leaf.on_message("root.a", request(0))
+    env.take_sent()
+
+    env.at_s = 0.2
+    leaf.on_timer("idle")
+    assert probes_of(env) == []
+    assert env.timers["idle"] == pytest.approx(0.35)
+    env.at_s = 0.35
+    leaf.on_timer("idle")
+
+    assert sorted(target for target, _ in probes_of(env)) == list(SERVERS)
+    assert env.timers["idle"] == pytest.approx(0.55)
+
+
+def test_a_policy_hears_of_a_request_that_was_given_up():
+    env = FakeEnvironment()
+    leaf, _ = make_leaf(env, spec=PrequalPolicy(kind="prequal"))
+    heard = []
+    leaf._hooks = leaf._hooks._replace(on_reply=lambda *words: heard.append(words[1:]))
+    leaf.on_message("root.a", request(0, class_index=1))
+    env.at_s = 2.0
+    leaf.on_timer("timeout:1")
+
+    assert heard == [(2.0, Outcome.TIMED_OUT)]

@@ -21,6 +21,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "d_choices of two": {"kind": "d_choices", "choices": 2, "view": "own_counts"},
     "jsq on queues": {"kind": "jsq", "count": "queued"},
     "aggressive load_interpretation": {"kind": "load_interpretation", "fill": "aggressive"},
+    "prequal in sync mode": {"kind": "prequal", "mode": "sync"},
+    "prequal with idle probes": {"kind": "prequal", "probes_per_request": 0.5, "idle_probe_after": "50 ms"},
+    "weighted_utilisation by chance": {"kind": "weighted_utilisation", "draw": "chance"},
     "imitation by a uniform sample": {"kind": "imitation", "slope": "2 /s", "sample": "uniform"},
 }
 POLICIES = LEAST_WORDS | VARIANTS

@@ -7,8 +7,9 @@ import pytest
 
 from testbed.routing.belief import configure_view
 from testbed.routing.greedy import LeastCost, RandomChoice, RoundRobin, TwoChoices, build_least_cost
-from testbed.routing.policy import Policy
+from testbed.routing.policy import Policy, build_policy
 from testbed.routing.view import Target, View
+from testbed.scenario import policy_words
 from testbed.scenario.policy_words import LeastCostPolicy
 from tests.routing.beliefs import request, view_of
 
@@ -134,3 +135,20 @@ def test_a_policy_on_reports_alone_keeps_no_own_sends() -> None:
     configure_view(LeastCostPolicy(kind="least_cost"), view)
 
     assert not any(target.keeps_unseen for target in view.targets)
+
+
+def test_balancers_that_share_targets_begin_their_rounds_at_different_ones() -> None:
+    """One alone begins with the first of the scenario; in step, many would all send to the same target at once."""
+    first = set()
+    for leaf in range(20):
+        for spec in (policy_words.RoundRobinPolicy(kind="round_robin"), policy_words.DEFAULT_LEAF_POLICY):
+            view = view_of([0] * 8)
+            place = {"seed": 1, "node": f"us/leaf-{leaf}", "report_every_s": 0.1, "output_mean": 1.0}
+            assert (
+                build_policy(spec, view, **place).choose(view, request(), random.Random(1)) is view.targets[0]
+            )
+            chosen = build_policy(spec, view, **place, peers=20).choose(view, request(), random.Random(1))
+            assert chosen is not None
+            first.add((spec.kind, chosen.name))
+
+    assert len(first) > 8

@@ -104,6 +104,7 @@ def test_ctrl_c_is_nobody_s_mistake() -> None:
 
 class Hooked(Answering):
     tick_interval_s = 1.0
+    ask_timeout_s = 0.01
 
     def on_report(self, view: View, target: Any) -> Any:
         return self.answer
@@ -115,6 +116,12 @@ class Hooked(Answering):
         return self.answer
 
     def cost(self, target: Any) -> Any:
+        return self.answer
+
+    def ask(self, view: View, request: Any, rng: random.Random) -> Any:
+        return self.answer
+
+    def choose_answered(self, view: View, request: Any, answers: Any, rng: random.Random) -> Any:
         return self.answer
 
     def on_reply(self, target: Any, sojourn_s: float, outcome: Outcome) -> Any:
@@ -145,11 +152,25 @@ def test_a_policy_under_guard_has_the_hooks_it_has_and_no_others() -> None:
         ("probes", [], ["a"], "a list of targets of the view"),
         ("probes", (), None, "a list of targets of the view"),
         ("cost", 2.5, "dear", "a number"),
+        (
+            "ask",
+            ([], 0),
+            ([], 1),
+            "a list of targets of the view and how many answers are enough, at most all",
+        ),
+        ("choose_answered", None, "us", "one of view.allowed, or None"),
     ],
 )
 def test_what_a_hook_returns_is_checked(hook: str, right: Any, wrong: Any, accepted: str) -> None:
     view = two_of_three()
-    arguments = {"on_report": (view, view.targets[0]), "on_tick": (view,), "probes": (view, random.Random(1))}
+    rng = random.Random(1)
+    arguments: dict[str, tuple[Any, ...]] = {
+        "on_report": (view, view.targets[0]),
+        "on_tick": (view,),
+        "probes": (view, rng),
+        "ask": (view, request(), rng),
+        "choose_answered": (view, request(), [], rng),
+    }
     given = arguments.get(hook, (view.targets[0],))
 
     assert getattr(guarded(Hooked(right)), hook)(*given) == right

@@ -93,19 +93,23 @@ def test_every_kind_chooses_among_the_allowed_targets(kind: str) -> None:
         ({"kind": "least_cost"}, {"cost"}),
         ({"kind": "flow", "step": "0.1 /s^2"}, {"cost", "on_tick"}),
         ({"kind": "flow", "step": "0.1 /s^2", "update": "on_report"}, {"cost", "on_report"}),
-        ({"kind": "prequal"}, {"probes", "on_probe_reply"}),
         ({"kind": "worst"}, {"cost"}),
         ({"kind": "load_interpretation"}, {"on_report"}),
         ({"kind": "imitation", "slope": "1 /s"}, {"cost", "on_tick"}),
         ({"kind": "least_latency"}, {"cost", "on_reply"}),
         ({"kind": "jiq"}, {"on_report"}),
+        ({"kind": "prequal"}, {"probes", "on_probe_reply", "on_reply", "idle_probes"}),
+        (
+            {"kind": "prequal", "mode": "sync"},
+            {"ask", "choose_answered", "on_probe_reply", "on_reply"},
+        ),
     ],
 )
 def test_a_policy_has_the_hooks_that_it_needs_and_no_others(words: dict[str, Any], hooks: set[str]) -> None:
     found = policy_hooks(build(words, view_of([0, 0])))._asdict()
 
     interval_s = found.pop("tick_interval_s")
-    assert {name for name, hook in found.items() if hook is not None} == hooks
+    assert {name for name, hook in found.items() if callable(hook)} == hooks
     assert interval_s == (0.5 if "on_tick" in hooks else math.inf)
 
 
@@ -177,3 +181,27 @@ def test_a_tick_without_an_interval_is_refused(user_module: str) -> None:
         PolicyError, match=r"Restless has on_tick, but its tick_interval_s is None; accepted: seconds"
     ):
         policy_hooks(policy)
+
+
+class Asking:
+    """A policy that asks, as far as a test lets it."""
+
+    def choose(self, view: Any, request: Any, rng: Any) -> Any:
+        return None
+
+    def ask(self, view: Any, request: Any, rng: Any) -> Any:
+        return [], 0
+
+
+def test_a_policy_that_asks_has_to_choose_by_the_answers_and_to_wait_no_longer_than_it_says() -> None:
+    policy: Any = Asking()
+    with pytest.raises(PolicyError, match=r"^policy Asking has ask, but no choose_answered; accepted: both"):
+        policy_hooks(policy)
+
+    policy.choose_answered = lambda view, request, answers, rng: None
+    policy.ask_timeout_s = math.inf
+    with pytest.raises(PolicyError, match=r"has ask, but its ask_timeout_s is inf; accepted: seconds above"):
+        policy_hooks(policy)
+
+    policy.ask_timeout_s = 0.01
+    assert policy_hooks(policy).ask_timeout_s == 0.01

@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 
-from testbed.routing.prequal import Answer, Paced, Prequal, best, reuse_limit, worst
+from testbed.roles.messages import Outcome
+from testbed.routing.hot_cold import HotCold
+from testbed.routing.prequal import Prequal, SynchronousPrequal, build_prequal
+from testbed.routing.probe_pool import Answer, Paced, reuse_limit
+from testbed.routing.success import Success
 from testbed.routing.view import View
 from testbed.scenario.policy_words import PrequalPolicy
 from tests.routing.beliefs import answer, request, view_of
@@ -17,7 +21,17 @@ RNG = random.Random(1)
 
 def prequal_of(servers: int, **words: Any) -> tuple[Prequal, View]:
     words = {"removals_per_request": 0.0, **words}
-    return Prequal(PrequalPolicy(kind="prequal", **words), servers, 1, "us/leaf-1"), view_of([0] * servers)
+    policy = build_prequal(PrequalPolicy(kind="prequal", **words), servers, 1, "us/leaf-1")
+    assert isinstance(policy, Prequal)
+    return policy, view_of([0] * servers)
+
+
+def ranking_at(hot_quantile: float, seen: list[int]) -> HotCold:
+    """A ranking that has seen these counts in flight."""
+    ranking = HotCold(hot_quantile)
+    for in_flight in seen:
+        ranking.on_answer(view_of([0]).targets[0], answer(in_flight, 0.1))
+    return ranking
 
 
 def feed(policy: Prequal, view: View, answers: dict[str, tuple[int, float]]) -> None:
@@ -37,11 +51,11 @@ def test_the_least_latency_wins_among_the_cold() -> None:
 
 def test_when_all_in_the_pool_are_hot_the_fewest_in_flight_wins() -> None:
     view = view_of([0, 0])
-    pool = [Answer(view.targets[0], answer(8, 0.1), 0, 1), Answer(view.targets[1], answer(7, 0.9), 0, 1)]
+    pool = [Answer(view.targets[0], 8, 0.1), Answer(view.targets[1], 7, 0.9)]
 
-    assert best(pool, hot_above=6) is pool[1]
-    assert worst(pool, hot_above=6) is pool[0]
-    assert worst(pool, hot_above=10) is pool[1]
+    assert ranking_at(0.5, [6]).best(pool) is pool[1]
+    assert ranking_at(0.5, [6]).worst(pool) is pool[0]
+    assert ranking_at(0.5, [10]).worst(pool) is pool[1]
 
 
 @pytest.mark.parametrize(("quantile", "expected"), [(0.0, "a"), (1.0, "c")])
@@ -183,7 +197,7 @@ def test_an_answer_is_used_up_after_its_limit_which_holds_in_the_mean() -> None:
     lives = []
     for i in range(1000):
         policy.on_probe_reply(view, view.targets[i % 100], answer(0, 0.1, i))
-        lives.append(policy._pool[i % 100].uses_left)
+        lives.append(policy._pool._answers[i % 100].uses_left)
 
     assert set(lives) == {1, 2}
     assert sum(lives) / 1000 == pytest.approx(1.316, abs=0.06)
@@ -200,12 +214,97 @@ def test_a_spent_answer_leaves_the_pool() -> None:
 
 def test_the_quantile_follows_recent_answers_only() -> None:
     """After many busy answers a 5 is cold; after as many idle ones it is hot."""
-    policy, view = prequal_of(2)
+    ranking = ranking_at(0.84, [50] * 200)
+    assert ranking.hot_above() == 50
     for _ in range(200):
-        policy.on_probe_reply(view, view.targets[0], answer(50, 0.1))
-    assert policy._hot_above() == 50
-    for _ in range(200):
-        policy.on_probe_reply(view, view.targets[0], answer(1, 0.1))
+        ranking.on_answer(view_of([0]).targets[0], answer(1, 0.1))
 
-    assert policy._hot_above() == 1
-    assert len(policy._ranked) == 128
+    assert ranking.hot_above() == 1
+    assert len(ranking._ranked) == 128
+
+
+def test_a_server_that_fails_fast_does_not_look_quick() -> None:
+    """a fails every request: its latency of 0.1 s counts as up to 2 s, above the 0.5 s of b."""
+    policy, view = prequal_of(2)
+    feed(policy, view, {"a": (0, 0.1), "b": (0, 0.5)})
+    assert policy.choose(view, request(), RNG) is view.by_name["a"]
+
+    for _ in range(60):
+        policy.on_reply(view.by_name["a"], 0.001, Outcome.FAILED)
+    feed(policy, view, {"a": (0, 0.1), "b": (0, 0.5)})
+
+    assert policy.choose(view, request(), RNG) is view.by_name["b"]
+
+
+def test_a_server_that_never_served_and_fails_counts_as_a_request_alone_would() -> None:
+    """It states a latency of 0; alpha of the curve, 0.1 s, over the 5 % of success that errors leave at least."""
+    success = Success()
+    (target,) = view_of([0]).targets
+    assert success.latency_s(target, 0.0) == 0.0
+
+    for _ in range(200):
+        success.on_reply(target, Outcome.FAILED)
+
+    assert success.latency_s(target, 0.0) == pytest.approx(2.0, rel=1e-3)
+
+
+def test_a_server_that_recovers_is_forgiven() -> None:
+    success = Success()
+    (target,) = view_of([0]).targets
+    for outcome in [Outcome.TIMED_OUT] * 50 + [Outcome.COMPLETED] * 200:
+        success.on_reply(target, outcome)
+
+    assert success.fraction(target) == pytest.approx(1.0, abs=1e-3)
+
+
+def test_idle_probes_go_to_at_least_two_allowed_servers() -> None:
+    policy, view = prequal_of(5, probes_per_request=0.5, idle_probe_after="200 ms")
+    view.allow(["a", "b", "d"])
+
+    probed = policy.idle_probes(view, RNG)
+
+    assert policy.idle_probe_after_s == 0.2
+    assert len(set(probed)) == len(probed) == 2
+    assert set(probed) <= set(view.allowed)
+
+
+def synchronous(servers: int, **words: Any) -> tuple[SynchronousPrequal, View]:
+    spec = PrequalPolicy(kind="prequal", mode="sync", **words)
+    policy = build_prequal(spec, servers, 1, "us/leaf-1")
+    assert isinstance(policy, SynchronousPrequal)
+    return policy, view_of([0] * servers)
+
+
+def test_in_sync_mode_all_answers_but_one_are_enough() -> None:
+    policy, view = synchronous(10, probes_per_request=4.0, probe_timeout="1 ms")
+
+    targets, needed = policy.ask(view, request(), RNG)
+
+    assert policy.ask_timeout_s == 0.001
+    assert len(set(targets)) == 4
+    assert needed == 3
+
+
+def test_in_sync_mode_the_rule_is_the_same_and_nothing_is_kept() -> None:
+    """In flight 1, 2, 3, 9 at quantile 0.84: the 9 is hot; of the others b is the quickest."""
+    policy, view = synchronous(5)
+    replies = {"a": (1, 0.9), "b": (2, 0.2), "c": (3, 0.5), "d": (9, 0.1)}
+    answers = [(view.by_name[name], answer(*reply)) for name, reply in replies.items()]
+    for target, reply in answers:
+        policy.on_probe_reply(view, target, reply)
+
+    assert policy.choose_answered(view, request(), answers, RNG) is view.by_name["b"]
+    assert policy.choose_answered(view, request(), answers[2:], RNG) is view.by_name["c"]
+    view.allow(["c", "e"])
+    assert policy.choose_answered(view, request(), answers, RNG) is view.by_name["c"]
+    assert policy.choose_answered(view, request(), answers[:2], RNG) in view.allowed  # nobody to go by
+
+
+def test_in_sync_mode_nobody_is_asked_where_there_is_no_choice() -> None:
+    policy, view = synchronous(3)
+    view.allow(["b"])
+
+    assert policy.ask(view, request(), RNG) == ([], 0)
+    assert policy.choose(view, request(), RNG) is view.by_name["b"]
+    view.allow([])
+    assert policy.choose(view, request(), RNG) is None

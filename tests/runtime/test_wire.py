@@ -16,7 +16,7 @@ from testbed.roles.messages import PATH_OF, Message, Outcome, Probe, ProbeReply,
 from testbed.runtime import wire
 from testbed.runtime.wire import TAGS, pack_control, pack_frame, unpack_control, unpack_frame
 
-REPORT = Report(7, 0, 1.25, 3, 4, (5, 2), 600, 70, 1000, 0.125, 0.75, 0.001, 0.0002, 0.05)
+REPORT = Report(7, 0, 1.25, 3, 4, (5, 2), 600, 70, 1000, 0.125, 0.75, 0.001, 0.0002, 0.05, 3.5)
 CONTROL: list[wire.Control] = [
     wire.Hello("us/leaf-1"),
     wire.Ready("us/leaf-1", "ipc://a", 4242),

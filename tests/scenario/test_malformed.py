@@ -350,6 +350,28 @@ MALFORMED = {
         edit("{kind: flow, step: 0.1 /s^2}", "{kind: prequal}"),
         "8: roots.west.traffic[0].policy: 'flow' is a policy for leaves (policies.flow.kind: prequal probes servers); accepted: a policy of another kind",
     ),
+    "queries over utilisation at a root": (
+        edit("{kind: flow, step: 0.1 /s^2}", "{kind: weighted_utilisation}"),
+        "8: roots.west.traffic[0].policy: 'flow' is a policy for leaves (policies.flow.kind: weighted_utilisation needs the busy time that servers report); accepted: a policy of another kind",
+    ),
+    "c3 at a root": (
+        edit("{kind: flow, step: 0.1 /s^2}", "{kind: c3}"),
+        "8: roots.west.traffic[0].policy: 'flow' is a policy for leaves (policies.flow.kind: c3 probes servers); accepted: a policy of another kind",
+    ),
+    "a share of a probe to wait for": (
+        edit(
+            "{kind: least_cost, cost: in_flight, view: own_counts}",
+            "{kind: prequal, mode: sync, probes_per_request: 2.5}",
+        ),
+        "14: policies.idlest: mode: sync takes a whole number of probes_per_request from 2, not 2.5",
+    ),
+    "idle probes without a pool": (
+        edit(
+            "{kind: least_cost, cost: in_flight, view: own_counts}",
+            "{kind: prequal, mode: sync, idle_probe_after: 1 s}",
+        ),
+        "14: policies.idlest: idle_probe_after goes with mode: async; in mode sync there is no pool to fill",
+    ),
     "a misspelt kind": (
         edit("kind: flow,", "kind: flwo,"),
         f"13: policies.flow.kind: 'flwo' is unknown (flow?); accepted: {KINDS}",
