@@ -163,7 +163,9 @@ def _broken_laws(laws: Sequence[Law]) -> Iterable[Finding]:
 def _shortfall(requests: Table, outcome: RunOutcome, scenario: Scenario) -> Iterable[Finding]:
     due = requests["planned_at_s"] < min(scenario.duration, outcome.ended_at_s / scenario.time_scale)
     planned = int(due.sum())
-    unsent = int((due & ~np.isfinite(requests["sent_at_s"]) & (requests["outcome"] != "no_target")).sum())
+    # what its root held until the end had arrived there in time
+    never = ~np.isfinite(requests["sent_at_s"]) & np.isfinite(requests["held_s"])
+    unsent = int((due & never & (requests["outcome"] != "no_target")).sum())
     if planned:
         word = _word(unsent / planned, SHORTFALL)
         if word:

@@ -56,10 +56,13 @@ def _held_to_the_end(dispatches: Rows, dispatch: Places) -> NDArray[np.bool_]:
     return _filled(np.zeros(len(dispatch), dtype=bool), never, dispatch)
 
 
-def _held_s(holds: Rows, attempt: Places) -> NDArray[np.float64]:
-    """How long the root let each request wait for a usable cell; 0 for those that did not have to."""
+def _held_s(holds: Rows, attempt: Places, dispatches: Rows, dispatch: Places) -> NDArray[np.float64]:
+    """How long the root let each request wait for a usable cell; 0 for those that did not have to, NaN: to the end."""
     waits = holds["released_at_s"] - holds["held_at_s"]
-    return _filled(np.zeros(len(attempt)), waits, _of_attempt(holds, attempt))
+    held_s = _filled(np.zeros(len(attempt)), waits, _of_attempt(holds, attempt))
+    sent_at_s = _filled(np.zeros(len(attempt)), dispatches["sent_at_s"], dispatch)
+    held_s[np.isnan(sent_at_s)] = np.nan
+    return held_s
 
 
 def _at_root(
@@ -74,7 +77,7 @@ def _at_root(
             name: _filled(_nan(attempt), dispatches[name], dispatch)
             for name in ("sent_at_s", "residence_s", "staleness_s")
         },
-        "held_s": _held_s(logged["holds"], attempt),
+        "held_s": _held_s(logged["holds"], attempt, dispatches, dispatch),
         "replied_at_s": _filled(replied_at_s, late_replies["replied_at_s"], late),
         "believed_cost": _filled(_nan(attempt), dispatches["believed_cost"], dispatch) / cost_scale,
         "late": late != _NONE,

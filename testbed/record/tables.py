@@ -234,7 +234,7 @@ MERGED: dict[str, tuple[Column, ...]] = {
         Column("session", "int", "conversation that it continues; 0: none"),
         Column("prefix", "int", "first segment that its prompt shares with other sessions; 0: none"),
         _instant("planned_at_s", "planned arrival"),
-        _instant("held_s", "time that the root let it wait for a usable cell"),
+        _instant("held_s", "time that the root let it wait for a usable cell; NaN: until its time was up"),
         _instant("sent_at_s", "sent by the root"),
         _instant("at_leaf_s", "received by the leaf"),
         _instant("at_server_s", "received by the server"),

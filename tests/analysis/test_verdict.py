@@ -151,6 +151,18 @@ def test_slip_is_wall_time():
     assert found.word == "valid"
 
 
+def test_requests_that_a_root_held_until_the_end_are_no_shortfall():
+    requests = TABLES["requests"]
+    waits = requests["request_id"] % 20 == 0
+    held = {
+        **requests,
+        "sent_at_s": np.where(waits, np.nan, requests["sent_at_s"]),
+        "held_s": np.where(waits, np.nan, 0.0),
+    }
+
+    assert verdict(tables={**TABLES, "requests": held}) == ("valid", ())
+
+
 @pytest.mark.parametrize(("share", "word"), [(0.004, "valid"), (0.007, "suspect"), (0.02, "invalid")])
 def test_arrivals_that_were_never_sent_are_a_shortfall(share: float, word: str):
     requests = {key: column.copy() for key, column in TABLES["requests"].items()}
