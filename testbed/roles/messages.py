@@ -31,10 +31,19 @@ class Request(NamedTuple):
     class_index: int  # position of the class in the scenario
     prompt_tokens: int
     output_tokens: int
-    session: int = 0  # the conversation that it continues; 0: none
-    prefix: tuple[
-        int, ...
-    ] = ()  # how its prompt begins: key, tokens, key, tokens, ..., see serving.prefix_cache
+    shared: tuple[int, ...] | None = (
+        None  # session, then prefix; a single field, None for most: cheap to pack
+    )
+
+    @property
+    def session(self) -> int:
+        """The conversation that it continues; 0: none."""
+        return self.shared[0] if self.shared else 0
+
+    @property
+    def prefix(self) -> tuple[int, ...]:
+        """How its prompt begins: key, tokens, key, tokens, ..., see `serving.prefix_cache`."""
+        return self.shared[1:] if self.shared else ()
 
 
 class Reply(NamedTuple):

@@ -173,10 +173,13 @@ class Root:
         index = plan.traffic[i]
         stream = self._streams[index]
         request = Request(
-            plan.request_ids[i], 0, plan.class_index[i], plan.prompt_tokens[i], plan.output_tokens[i]
+            plan.request_ids[i],
+            0,
+            plan.class_index[i],
+            plan.prompt_tokens[i],
+            plan.output_tokens[i],
+            None if plan.sharing is None else plan.sharing.shared(i),
         )
-        if plan.sharing is not None:
-            request = request._replace(session=plan.sharing.session[i], prefix=plan.sharing.chain(i))
         view = stream.view
         now_s = view.now_s = self._env.now_s()
         if now_s > view.turns_at_s:

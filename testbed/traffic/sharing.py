@@ -27,6 +27,11 @@ class RootSharing(NamedTuple):
     starts: array[int]
     pairs: array[int]
 
+    def shared(self, position: int) -> tuple[int, ...] | None:
+        """Session and chain of the request at this position of the root's plan, as `Request` has them."""
+        session, chain = self.session[position], self.chain(position)
+        return (session, *chain) if session or chain else None
+
     def chain(self, position: int) -> tuple[int, ...]:
         """The chain of the request at this position of the root's plan."""
         return tuple(self.pairs[self.starts[position] : self.starts[position + 1]])

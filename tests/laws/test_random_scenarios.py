@@ -24,6 +24,12 @@ SERVICES = (
     {"service": {"rate_curve": {"capacity": "60 /s", "half": 3}, "work": "fixed"}},
     {"profile": "small", "max_sequences": 4, "kv_tokens": 200, "step_tokens": 32},
     {"profile": "llama3-8b_a100_tp1_composed"},
+    {"profile": "llama3-8b_a100_tp1_composed", "prefix_cache_tokens": 400},
+)
+SHARING: tuple[dict[str, Any], ...] = (
+    {},
+    {"sessions": {"turns": 3.0, "think_time": "300 ms"}},
+    {"prefixes": {"count": 3, "tokens": 60}, "sessions": {"turns": 2.0, "count": 4}},
 )
 COSTS = ("in_flight", "in_flight_per_capacity", "latency", "marginal")
 
@@ -78,6 +84,9 @@ PLAIN = (
     {"kind": "random"},
     {"kind": "round_robin"},
     *({"kind": "weighted", "draw": draw} for draw in ("chance", "low_discrepancy", "request")),
+    {"kind": "consistent_hash", "key": "session"},
+    {"kind": "consistent_hash", "key": "prefix", "bound": 1.25, "view": "reports"},
+    {"kind": "prefix_aware", "balance_requests": 3.0},
 )
 # News always takes some time: without any delay there is no loop delay to measure the settling by.
 NEWS = {"from": "cell.*", "to": "root.*", "path": "observation", "delay": "5 ms"}
@@ -164,7 +173,7 @@ def scenarios(draw: st.DrawFn) -> dict[str, Any]:
         "reports": draw(st.fixed_dictionaries({"every": st.sampled_from(("50 ms", "400 ms")), "phase": st.sampled_from(("staggered", "in_phase"))})),
         "classes": {
             "sand": {"prompt_tokens": 20, "output_tokens": {"geometric": {"mean": 5.0}}, "timeout": draw(st.sampled_from(("60 ms", "900 ms")))},
-            "stone": {"prompt_tokens": {"lognormal": {"mean": 90.0, "cv": 1.0}}, "output_tokens": 30, "timeout": "2 s"},
+            "stone": {"prompt_tokens": {"lognormal": {"mean": 90.0, "cv": 1.0}}, "output_tokens": 30, "timeout": "2 s", **draw(st.sampled_from(SHARING))},
         },
         "policies": policies,
         "links": [NEWS, *draw(st.lists(st.builds(lambda ends, words: {**ends, **words}, link_sets(), impairments()), max_size=4))],

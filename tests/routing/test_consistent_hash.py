@@ -30,7 +30,7 @@ def hashing(beliefs: View, /, seed: int = 1, node: str = "root.a", **words: Any)
 
 
 def turn(request_id: int, session: int = 0, prefix: tuple[int, ...] = ()) -> Request:
-    return Request(request_id, 0, 0, 48, 8, session, prefix)
+    return Request(request_id, 0, 0, 48, 8, (session, *prefix))
 
 
 def chosen(policy: ConsistentHash, view: View, count: int = 3000) -> list[str]:

@@ -26,7 +26,7 @@ def aware(beliefs: View, /, **words: Any) -> PrefixAware:
 
 
 def prompt(*chain: int) -> Request:
-    return Request(0, 0, 0, max(1, sum(chain[1::2])), 8, 0, chain)
+    return Request(0, 0, 0, max(1, sum(chain[1::2])), 8, (0, *chain))
 
 
 def load(target: Target, requests: int) -> None:

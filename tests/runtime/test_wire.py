@@ -36,7 +36,7 @@ def test_a_frame_of_several_links_and_kinds_comes_back() -> None:
     requests: list[Message] = [
         Request(0, 0, 1, 48, 8),
         Request(1, 0, 1, 48, 8),
-        Request(2, 0, 1, 48, 8, session=1 << 62, prefix=(1 << 62, 40, (1 << 63) - 1, 8)),
+        Request(2, 0, 1, 48, 8, shared=(1 << 62, 1 << 62, 40, (1 << 63) - 1, 8)),
     ]
     sections: list[wire.Section] = [
         (4, Request, [0.1, 0.2, 0.3], requests),
@@ -73,7 +73,13 @@ def test_an_outcome_and_not_a_number_survive() -> None:
 
 ids = st.integers(min_value=0, max_value=2**62)
 messages = st.builds(
-    Request, ids, st.integers(0, 9), st.integers(0, 5), ids, ids, ids, st.lists(ids, max_size=6).map(tuple)
+    Request,
+    ids,
+    st.integers(0, 9),
+    st.integers(0, 5),
+    ids,
+    ids,
+    st.none() | st.lists(ids, max_size=6).map(tuple),
 )
 
 

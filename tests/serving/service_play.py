@@ -74,4 +74,6 @@ def request(
     prefix: tuple[int, ...] = (),
 ) -> Request:
     """A first attempt."""
-    return Request(identity, 0, class_index, prompt, output, session, prefix)
+    return Request(
+        identity, 0, class_index, prompt, output, (session, *prefix) if session or prefix else None
+    )
