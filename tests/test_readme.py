@@ -70,7 +70,7 @@ def test_the_scenarios_in_readme_are_those_that_are_shipped():
     "words",
     [
         schema.Scenario, schema.Cell, schema.Root, schema.Traffic, schema.Reports, schema.TrafficClass, schema.Trace,
-        schema.LinkLine, schema.FaultLine, schema.Records, schema.Live, schema.Service, schema.AntagonistWords,
+        schema.LinkLine, schema.FaultLine, schema.Records, schema.Live, schema.Processes, schema.Service, schema.AntagonistWords,
         schema.Sessions, schema.Prefixes,
         *policy_words.POLICY_KINDS.values(),
     ],

@@ -16,6 +16,7 @@ from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import Topology
 
 LINE_EVERY_S = 5.0  # wall time between two plain lines
+MOST_CELLS = 12  # bars, or counts in a line: more do not fit
 BAR_WIDTH = 40
 RATE_OVER = 0.1  # of the duration: the shown rate is measured over this long, since gauges come in steps
 
@@ -96,14 +97,22 @@ class ProgressDisplay:
         )
 
     def _line(self, progress: Progress) -> str:
-        counts = ", ".join(f"{cell} {count}" for cell, count in self._in_flight(progress).items())
-        return f"{self._words(progress)}; in flight: {counts}"
+        return f"{self._words(progress)}; in flight: {self._counts(progress)}"
+
+    def _counts(self, progress: Progress) -> str:
+        """Of each cell; of the fullest ones and all together, where there are many."""
+        counts = self._in_flight(progress)
+        shown = dict(sorted(counts.items(), key=lambda each: -each[1])[:MOST_CELLS])
+        words = ", ".join(f"{cell} {count}" for cell, count in counts.items() if cell in shown)
+        return words if len(shown) == len(counts) else f"{words}, all {sum(counts.values())}"
 
     def _drawing(self, progress: Progress) -> Group:
         table = Table.grid(padding=(0, 1))
         counts = self._in_flight(progress)
         self._most = max(self._most, *counts.values())
-        for cell, count in counts.items():
+        shown = sorted(counts, key=lambda cell: -counts[cell])[:MOST_CELLS]
+        for cell in (each for each in counts if each in shown):
+            count = counts[cell]
             table.add_row(
                 cell, ProgressBar(total=self._most, completed=count, width=BAR_WIDTH), f"{count} in flight"
             )

@@ -16,6 +16,7 @@ from testbed.scenario.quantity import format_s
 
 OTHER_OUTCOMES = ("failed", "timed_out", "shed", "no_target", "lost", "unfinished")
 VERDICT_STYLES = {"valid": "green", "suspect": "yellow", "invalid": "red", "incomplete": "red"}
+MOST_CELLS = 8  # more shares than that do not fit on a line; they stand in summary.json
 
 
 def print_summary(console: Console, summary: dict[str, Any]) -> None:
@@ -85,6 +86,8 @@ def _routing_table(summary: dict[str, Any]) -> Table:
     table = _table("observations, settling, shares")
     table.add_column("arm", no_wrap=True)
     cells = list(dict.fromkeys(cell for words in summary["arms"].values() for cell in words["cells"]))
+    if len(cells) > MOST_CELLS:
+        cells = []
     settling = any(words["settled"]["change_at_s"] is not None for words in summary["arms"].values())
     columns = ["first token p99", "age p50", "age p99", "loop delay", "late p99"]
     for name in (*columns, *(["shares settled", "sojourn settled"] if settling else []), *cells):

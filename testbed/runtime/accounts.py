@@ -41,15 +41,12 @@ class Accounts:
         """
         for end in self.receiving.values():
             end.fold(self.bins)
-        gauges = [environment.role.gauges() for environment in self._environments.values()]
-        received, finished, in_flight = (sum(each) for each in zip(*gauges, strict=True))
+        gauges = {name: environment.role.gauges() for name, environment in self._environments.items()}
         top = max((index for index, count in enumerate(self.bins) if count), default=None)
         beat = Beat(
             node=self._name,
             at_s=now_s,
-            received=received,
-            finished=finished,
-            in_flight=in_flight,
+            gauges=gauges,
             idle=self._is_idle(held),
             sent=sum(end.totals()[0] for end in self.sending),
             lateness_p99_s=0.0 if top is None else percentile_s(self.bins, 0.99),

@@ -47,6 +47,7 @@ from testbed.runtime.wire import (
     Start,
     Stop,
 )
+from testbed.scenario.process_map import process_map
 from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import Topology
 from testbed.traffic.plan import Plan
@@ -107,7 +108,7 @@ def run_live(
     on_progress: Callable[[Progress], None] | None = None,
     factory: str = BUILD_ROLE,
 ) -> RunOutcome:
-    """Run an arm with a process per node. To be called in the main thread, which alone may take signals.
+    """Run an arm with a process per node, or as `processes` says. To be called in the main thread, which alone may take signals.
 
     Args:
         folder: of the arm; its `scenario.yaml`, the resolved scenario before scaling, is what the processes read.
@@ -122,12 +123,12 @@ def run_live(
         InterruptError: Ctrl-C before the start, or twice; nothing is left running.
     """
     folder.make()
-    nodes = list(topology.nodes)
+    names = list(process_map(scenario, topology))
     with (
         _counted_interrupts() as interrupts,
         lock(folder),
-        sockets_folder(folder, nodes) as place,
-        _control_server(len(nodes), bind_address(scenario.live.transport, place, CONTROL)) as control,
+        sockets_folder(folder, names) as place,
+        _control_server(len(names), bind_address(scenario.live.transport, place, CONTROL)) as control,
         closing(Processes(folder)) as processes,
     ):
         orders = Orders(folder, place, control.endpoint, _header(folder, scenario))
@@ -171,7 +172,8 @@ class _Launcher:
     ) -> None:
         self._folder = folder
         self._world = world
-        self._nodes = set(world.topology.nodes)
+        self._homes = process_map(world.scenario, world.topology)
+        self._names = set(self._homes)  # of the processes
         self._interrupts = interrupts
         self._control = control
         self._processes = processes
@@ -185,7 +187,7 @@ class _Launcher:
     def run(self, orders: Orders, factory: str, on_progress: Callable[[Progress], None] | None) -> RunOutcome:
         """All phases."""
         start_s = self._start(orders, factory)
-        lead_s = LEAD_S + LEAD_PER_NODE_S * len(self._nodes)
+        lead_s = LEAD_S + LEAD_PER_NODE_S * len(self._names)
         self._origin_s = time.monotonic() + lead_s
         self._tell_all(Start(self._origin_s))
         drained = self._watch(on_progress)
@@ -216,11 +218,11 @@ class _Launcher:
         self._processes.begin(orders, factory)
         self._await_start(until_s, "be ready to fork", lambda: set() if state.nursery_ready else {NURSERY})
         began_s = time.monotonic()
-        for node in self._world.topology.nodes:
-            self._processes.spawn(node)
-        self._await_start(until_s, "say that they are ready", lambda: self._nodes - state.endpoints.keys())
+        for name in self._homes:
+            self._processes.spawn(name)
+        self._await_start(until_s, "say that they are ready", lambda: self._names - state.endpoints.keys())
         self._tell_all(Directory(state.endpoints))
-        self._await_start(until_s, "greet all their peers", lambda: self._nodes - state.greeted)
+        self._await_start(until_s, "greet all their peers", lambda: self._names - state.greeted)
         return time.monotonic() - began_s
 
     def _await_start(self, until_s: float, what: str, missing: Callable[[], set[str]]) -> None:
@@ -263,16 +265,22 @@ class _Launcher:
 
     def _is_idle(self) -> bool:
         """All are idle, and have said so again after the last root did: nothing it had sent was on its way then."""
-        idle, nodes = self._state.idle_from_s, self._world.topology.nodes
-        if idle.keys() != self._nodes:
+        idle = self._state.idle_from_s
+        if idle.keys() != self._names:
             return False
-        last_s = max(idle[node] for node in nodes if nodes[node].kind == "root")
-        return all(self._state.beats[node].at_s > last_s for node in nodes if nodes[node].kind != "root")
+        with_roots = {name for name in self._names if self._has_root(name)}
+        last_s = max(idle[name] for name in with_roots)
+        return all(self._state.beats[name].at_s > last_s for name in self._names - with_roots)
+
+    def _has_root(self, name: str) -> bool:
+        nodes = self._world.topology.nodes
+        return any(nodes[node].kind == "root" for node in self._homes[name])
 
     def _progress(self, now_s: float) -> Progress:
         nodes = {
-            node: NodeProgress(beat.received, beat.finished, beat.in_flight, beat.lateness_p99_s)
-            for node, beat in self._state.beats.items()
+            node: NodeProgress(*gauges, beat.lateness_p99_s)
+            for beat in self._state.beats.values()
+            for node, gauges in beat.gauges.items()
         }
         return Progress(max(0.0, now_s), nodes)
 
@@ -289,7 +297,7 @@ class _Launcher:
         self._is_stopping = True
         self._tell_all(Stop(at_s))
         for said in (state.sent, state.received, state.closed, state.ended):
-            while missing := self._nodes - set(said) - state.dead:
+            while missing := self._names - set(said) - state.dead:
                 self._pump()
                 if self._interrupts.count > max(1, interrupts):
                     raise InterruptError("stopped again before all logs were closed")
@@ -305,13 +313,15 @@ class _Launcher:
             for each in self._state.sent.values()
             for number, (sent, lost) in each.sent.items()
         }
-        for node in self._nodes - self._state.dead:
+        topology = self._world.topology
+        for name in self._names - self._state.dead:
             expected = {
                 link.number: carried[link.number]
-                for link in self._world.topology.incoming(node)
+                for node in self._homes[name]
+                for link in topology.incoming(node)
                 if link.number in carried
             }
-            self._control.send(node, Settle(expected))
+            self._control.send(name, Settle(expected))
 
     def _give_up(self, missing: set[str]) -> None:
         for node in sorted(missing):
@@ -392,5 +402,5 @@ class _Launcher:
         self._state.deaths.append(Death(node, how, max(0.0, self._now_s()), self._processes.tail(node)))
 
     def _tell_all(self, message: Control) -> None:
-        for node in self._nodes - self._state.ended:
+        for node in self._names - self._state.ended:
             self._control.send(node, message)

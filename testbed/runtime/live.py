@@ -105,13 +105,10 @@ class Host:
 
     def peers(self) -> tuple[set[str], set[str]]:
         """The nodes of other processes that these send to, and those that send to these."""
-        hosted = self._environments
-        links = [
-            each for each in self._world.topology.links if (each.source in hosted) != (each.target in hosted)
-        ]
-        return {each.target for each in links if each.source in hosted}, {
-            each.source for each in links if each.target in hosted
-        }
+        hosted, topology = self._environments, self._world.topology
+        targets = {link.target for node in hosted for link in topology.outgoing(node)}
+        sources = {link.source for node in hosted for link in topology.incoming(node)}
+        return targets - hosted.keys(), sources - hosted.keys()
 
     def build(self, make_role: RoleFactory) -> None:
         """Make the links, build the roles and plan the faults."""

@@ -36,6 +36,7 @@ from testbed.runtime.wire import (
     pack_control,
     unpack_control,
 )
+from testbed.scenario.process_map import homes
 
 SETTLE_S = 2.0  # longest wait for messages that were sent before all had stopped
 LOOK_S = 0.2  # between two looks whether the parent still lives, while waiting for the launcher
@@ -61,27 +62,37 @@ class Orders:
 
 
 class NodeProcess:
-    """One process, one node."""
+    """One process, with one node or several."""
 
-    def __init__(self, node: str, orders: Orders, world: World) -> None:
-        """Open the log and the sockets; the fork is behind us.
+    def __init__(
+        self, name: str, orders: Orders, world: World, processes: dict[str, tuple[str, ...]]
+    ) -> None:
+        """Open the logs and the sockets; the fork is behind us.
+
+        Args:
+            name: of this process.
+            orders: for all.
+            world: of the run.
+            processes: the nodes of every process.
 
         Raises:
             RunError: a file or a socket cannot be opened.
         """
-        self._node = node
+        self._name = name
         self._parent = os.getppid()
         self._words: list[Control] = []
-        self._log = LogWriter(orders.folder.log(node), {**orders.header, "engine": "live", "node": node})
-        self._context = open_context(len(world.topology.nodes))
-        self._control = ControlClient(self._context, node, orders.control)
-        address = bind_address(world.scenario.live.transport, orders.sockets, file_name(node))
-        self._sockets = Sockets(self._context, node, address, self._control.socket)
+        self._homes = homes(processes)
+        self._context = open_context(len(processes))
+        self._control = ControlClient(self._context, name, orders.control)
+        address = bind_address(world.scenario.live.transport, orders.sockets, file_name(name))
+        self._sockets = Sockets(self._context, name, address, self._control.socket)
         self._heard: set[str] = set()  # peers that have greeted us
         self._is_greeted = False
         self._would_blocks = 0  # of greetings, which wait until they are connected
-        self._host = Host(node, world, self._sockets, self._on_control)
-        self._host.add(node, self._log)
+        self._host = Host(name, world, self._sockets, self._on_control)
+        for node in processes[name]:
+            header = {**orders.header, "engine": "live", "node": node}
+            self._host.add(node, LogWriter(orders.folder.log(node), header))
 
     def live(self, make_role: RoleFactory) -> None:
         """Live until the run ends.
@@ -90,10 +101,10 @@ class NodeProcess:
             RunError: the launcher is gone, or a file or a socket failed.
             Exception: whatever a role raised.
         """
-        self._control.send(Ready(self._node, self._sockets.endpoint, os.getpid()))
+        self._control.send(Ready(self._name, self._sockets.endpoint, os.getpid()))
         self._greet(self._await(Directory))
         self._host.build(make_role)
-        self._control.send(Greeted(self._node))
+        self._control.send(Greeted(self._name))
         start = self._await(Start)
         _tame_collector()
         self._host.run(start.at_monotonic_s, self._beat)
@@ -101,10 +112,15 @@ class NodeProcess:
 
     def _greet(self, directory: Directory) -> None:
         """Greet every peer, and hear from all that greet us: then each path is known to carry messages."""
-        targets, sources = self._host.peers()
+        targets, senders = self._host.peers()
+        greeted: set[str] = set()
         for target in sorted(targets):
-            peer = self._sockets.connect(target, directory.endpoints[target])
-            self._sockets.send(peer, pack_control(Hello(self._node)))
+            home = self._homes[target]
+            peer = self._sockets.connect(target, directory.endpoints[home])
+            if home not in greeted:
+                greeted.add(home)
+                self._sockets.send(peer, pack_control(Hello(self._name)))
+        sources = {self._homes[sender] for sender in senders}
         while not sources <= self._heard or self._sockets.waiting:
             self._wait()
             self._sockets.retry()
@@ -119,9 +135,9 @@ class NodeProcess:
         control.send(host.received_ledger())
         would_blocks = self._sockets.would_blocks - self._would_blocks
         if would_blocks:
-            print(f"{self._node}: {would_blocks} frames had to wait for a full socket", file=sys.stderr)
+            print(f"{self._name}: {would_blocks} frames had to wait for a full socket", file=sys.stderr)
         host.close()
-        control.send(Closed(self._node))
+        control.send(Closed(self._name))
         self._sockets.close()
         control.close()
         self._context.term()
@@ -165,13 +181,13 @@ class NodeProcess:
             return
         greeting = unpack_control(frame)
         if not isinstance(greeting, Hello):
-            raise RunError(f"{self._node}: {greeting} came before its sender's greeting")
+            raise RunError(f"{self._name}: {greeting} came before its sender's greeting")
         self._heard.add(greeting.node)
 
     def _check_parent(self) -> None:
         """End with the parent. The kernel kills us when it dies; this is for the case that it could not."""
         if os.getppid() != self._parent:
-            raise RunError(f"{self._node}: its parent process is gone")
+            raise RunError(f"{self._name}: its parent process is gone")
 
 
 def _tame_collector() -> None:

@@ -34,6 +34,7 @@ from testbed.runtime.live import RoleFactory
 from testbed.runtime.node import NodeProcess, Orders
 from testbed.runtime.parenthood import die_with_parent, set_process_name
 from testbed.scenario.load import load_scenario
+from testbed.scenario.process_map import process_map
 from testbed.scenario.topology import build_topology
 from testbed.traffic.plan import build_plan
 
@@ -137,16 +138,16 @@ def main() -> None:
         _be(node, orders, world, make_role)
 
 
-def _be(node: str, orders: Orders, world: World, make_role: RoleFactory) -> None:
-    """Live as this node. An exception leaves its traceback in the node's stderr file, and exit status 1.
+def _be(name: str, orders: Orders, world: World, make_role: RoleFactory) -> None:
+    """Live as this process. An exception leaves its traceback in the node's stderr file, and exit status 1.
 
     A mistake of the user's policy leaves its message alone, and an exit status that the launcher knows it by.
     """
-    _redirect(orders.folder.stderr(node))
-    set_process_name(node)
+    _redirect(orders.folder.stderr(name))
+    set_process_name(name)
     code = 1
     try:
-        NodeProcess(node, orders, world).live(make_role)
+        NodeProcess(name, orders, world, process_map(world.scenario, world.topology)).live(make_role)
         code = 0
     except PolicyError as error:
         print(error, file=sys.stderr)

@@ -18,13 +18,13 @@ from testbed.roles.messages import Cancel, Message, Probe, ProbeReply, Reply, Re
 
 
 class Hello(NamedTuple):
-    """A node greets a peer on a new path."""
+    """A process greets a peer on a new path. In all these words `node` is the name of a process."""
 
     node: str
 
 
 class Ready(NamedTuple):
-    """A node to the launcher: it is set up and receives at this endpoint."""
+    """A process to the launcher: it is set up and receives at this endpoint."""
 
     node: str
     endpoint: str
@@ -32,13 +32,13 @@ class Ready(NamedTuple):
 
 
 class Directory(NamedTuple):
-    """The launcher to all: where every node receives."""
+    """The launcher to all: where every process receives."""
 
     endpoints: dict[str, str]
 
 
 class Greeted(NamedTuple):
-    """A node to the launcher: every peer has greeted it and heard it."""
+    """A process to the launcher: every peer has greeted it and heard it."""
 
     node: str
 
@@ -50,13 +50,11 @@ class Start(NamedTuple):
 
 
 class Beat(NamedTuple):
-    """A node to the launcher, now and then: how it fares."""
+    """A process to the launcher, now and then: how it fares."""
 
     node: str
     at_s: float
-    received: int  # requests
-    finished: int
-    in_flight: int
+    gauges: dict[str, tuple[int, int, int]]  # of each of its nodes: requests received, finished, in flight
     idle: bool  # nothing planned is still to come and nothing is open
     sent: int  # messages
     lateness_p99_s: float  # of releases since the last beat, wall time
@@ -64,7 +62,7 @@ class Beat(NamedTuple):
 
 
 class Change(NamedTuple):
-    """The launcher to a node: a fault sets in or heals. Reserved for faults ordered while the run goes on."""
+    """The launcher to a process: a fault sets in or heals. Reserved for faults ordered while the run goes on."""
 
     fault_id: int
     kind: str  # 'apply' or 'heal'
@@ -78,7 +76,7 @@ class Stop(NamedTuple):
 
 
 class Ledger(NamedTuple):
-    """A node to the launcher: the counts of its links, by number, since the run began."""
+    """A process to the launcher: the counts of its links, by number, since the run began."""
 
     node: str
     sent: dict[int, tuple[int, int]]  # sent, of these lost by the model
@@ -86,13 +84,13 @@ class Ledger(NamedTuple):
 
 
 class Settle(NamedTuple):
-    """The launcher to a node: how many messages of each link, by number, are to have reached it."""
+    """The launcher to a process: how many messages of each link, by number, are to have reached it."""
 
     expected: dict[int, int]
 
 
 class Closed(NamedTuple):
-    """A node to the launcher: its log is closed."""
+    """A process to the launcher: its logs are closed."""
 
     node: str
 

@@ -24,7 +24,20 @@ _ALTERNATIVES = tuple(frozenset(words.model_fields) for words in (schema.Tokens,
 
 # Groups of keys that a file may leave out, so that a path may lead through them all the same.
 GROUPS = frozenset(
-    ("reports", "server_reports", "leaf", "records", "live", "jitter", "slo", "policies", "traces", "groups")
+    (
+        "reports",
+        "server_reports",
+        "leaf",
+        "records",
+        "live",
+        "processes",
+        "named",
+        "jitter",
+        "slo",
+        "policies",
+        "traces",
+        "groups",
+    )
 )
 
 

@@ -391,6 +391,18 @@ class Live(Words):
     pass_spacing: Annotated[WallDuration, Field(ge=0)] = 0.0
 
 
+class Processes(Words):
+    """Which nodes share a process of the live engine: each has its own, unless these keys say otherwise.
+
+    roots, cells: deal the roots, and whole cells with their leaves and servers, over so many processes; named: nodes
+    (names, globs, groups) of processes with names of their own, which go before the other two.
+    """
+
+    roots: PositiveCount | None = None
+    cells: PositiveCount | None = None
+    named: dict[Name, Annotated[tuple[Name, ...], Field(min_length=1)]] = Field(default_factory=dict)
+
+
 class Scenario(Words):
     """One arm of a scenario file, fully resolved: all that a run needs to know."""
 
@@ -412,6 +424,7 @@ class Scenario(Words):
     faults: tuple[FaultLine, ...] = ()
     records: Records = Records()
     live: Live = Live()
+    processes: Processes = Processes()
     _stretch: float = PrivateAttr(default=1.0)
 
     @property

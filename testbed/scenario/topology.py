@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import cached_property
 
 from testbed.scenario.policy_words import (
     DEFAULT_LEAF_POLICY,
@@ -71,11 +72,21 @@ class Topology:
 
     def outgoing(self, node: str) -> list[Link]:
         """The links that this node sends on."""
-        return [link for link in self.links if link.source == node]
+        return self._ends[0].get(node, [])
 
     def incoming(self, node: str) -> list[Link]:
         """The links that end at this node."""
-        return [link for link in self.links if link.target == node]
+        return self._ends[1].get(node, [])
+
+    @cached_property
+    def _ends(self) -> tuple[dict[str, list[Link]], dict[str, list[Link]]]:
+        """The links by source, and by target: a thousand nodes would each search thousands of links."""
+        outgoing: dict[str, list[Link]] = {}
+        incoming: dict[str, list[Link]] = {}
+        for link in self.links:
+            outgoing.setdefault(link.source, []).append(link)
+            incoming.setdefault(link.target, []).append(link)
+        return outgoing, incoming
 
 
 def root_name(root: str) -> str:

@@ -41,6 +41,7 @@ def wiring_findings(scenario: Scenario) -> Iterator[Finding]:
         return
     nodes = build_nodes(scenario)
     yield from _groups(scenario, nodes)
+    yield from _processes(scenario, nodes)
     bad = list(_link_ends(scenario, nodes))
     yield from bad
     yield from _fault_servers(scenario, nodes)
@@ -82,6 +83,18 @@ def _groups(scenario: Scenario, nodes: dict[str, Node]) -> Iterator[Finding]:
     for name, members in scenario.groups.items():
         for i, member in enumerate(members):
             yield from _no_node(scenario, nodes, ("groups", name, i), member)
+
+
+def _processes(scenario: Scenario, nodes: dict[str, Node]) -> Iterator[Finding]:
+    """Named processes whose words find no node, or one that another process has."""
+    homes: dict[str, str] = {}
+    for process, patterns in scenario.processes.named.items():
+        for i, pattern in enumerate(patterns):
+            keys = ("processes", "named", process, i)
+            yield from _no_node(scenario, nodes, keys, pattern)
+            for node in matching_nodes(scenario, nodes, pattern):
+                if homes.setdefault(node, process) != process:
+                    yield Finding(keys, f"{node} is in {homes[node]!r} already", "each node in one process")
 
 
 def _no_node(scenario: Scenario, nodes: dict[str, Node], keys: Keys, pattern: str) -> Iterator[Finding]:

@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from testbed.scenario.load import ScenarioFile
+from testbed.scenario.process_map import process_map
 from testbed.scenario.quantity import format_s
 from testbed.scenario.schema import FaultLine, Scenario
 from testbed.scenario.topology import Topology, build_topology, leaf_policy, matching_links, matching_servers
@@ -167,8 +168,9 @@ def _nodes_section(arm: Arm) -> Section:
         service = cell.profile or "a service model"
         rows.append(("server", name, service, str(cell.servers), _limits(arm, name)))
     reports = reports_per_s(arm.scenario, arm.topology)
-    note = f"{len(arm.topology.nodes)} processes (live), {len(arm.topology.links)} links, {reports:.4g} reports/s"
-    return Section("Nodes", ("kind", "of", "policy or profile", "processes", "limits"), tuple(rows), note)
+    processes = len(process_map(arm.scenario, arm.topology))
+    note = f"{len(arm.topology.nodes)} nodes in {processes} processes (live), {len(arm.topology.links)} links, {reports:.4g} reports/s"
+    return Section("Nodes", ("kind", "of", "policy or profile", "nodes", "limits"), tuple(rows), note)
 
 
 def _limits(arm: Arm, cell: str) -> str:

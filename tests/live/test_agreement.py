@@ -20,6 +20,7 @@ name: agreement
 duration: 3 s
 seed: 5
 dating: {dating}
+processes: {processes}
 cells:
   us: {{servers: 2, profile: llama3-8b_a100_tp1_composed}}
   eu: {{servers: 1, profile: llama3-8b_a100_tp1_composed}}
@@ -50,14 +51,23 @@ def silent(arm, scenario, topology):
     yield Silent()
 
 
-@pytest.fixture(scope="module", params=["actual", "due"])
+APART = "{}"
+TOGETHER = "{roots: 1, named: {us: ['us/*']}}"
+
+
+@pytest.fixture(
+    scope="module",
+    params=[("actual", APART), ("due", APART), ("due", TOGETHER)],
+    ids=["actual", "due", "nodes that share processes"],
+)
 def found(request, tmp_path_factory):
-    """engine -> (tables, outcome), of one scenario under both datings."""
-    scenario = scenario_from_text(TEXT.format(dating=request.param)).arms["main"]
+    """engine -> (tables, outcome), of one scenario under both datings, and with several nodes in a process."""
+    dating, processes = request.param
+    scenario = scenario_from_text(TEXT.format(dating=dating, processes=processes)).arms["main"]
     scenario = scenario.model_copy(update={"drain": 5.0})
     runs = {}
     for engine in ("live", "virtual"):
-        folder = ArmFolder(tmp_path_factory.mktemp(request.param) / engine)
+        folder = ArmFolder(tmp_path_factory.mktemp(dating) / engine)
         run_arm(folder, scenario, engine, silent)
         runs[engine] = (read_tables(folder.tables), load_outcome(folder.outcome))
     return runs

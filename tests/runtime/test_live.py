@@ -256,7 +256,7 @@ def test_beats_tell_gauges_and_lateness(tmp_path: Path) -> None:
     hosted.run(0.6)
 
     beat = hosted.beats[0]
-    assert (beat.node, beat.received, beat.idle) == (LEAF, 2, False)
+    assert (beat.node, beat.gauges, beat.idle) == (LEAF, {LEAF: (2, 0, 0)}, False)
     assert 0.020 <= beat.lateness_max_s <= 0.021
 
 

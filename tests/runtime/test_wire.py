@@ -23,7 +23,7 @@ CONTROL: list[wire.Control] = [
     wire.Directory({"us/leaf-1": "ipc://a", "root.west": "ipc://b"}),
     wire.Greeted("root.west"),
     wire.Start(12345.678901234567),
-    wire.Beat("root.west", 3.5, 100, 90, 10, False, 400, 0.0001, 0.002),
+    wire.Beat("root.west", 3.5, {"root.west": (100, 90, 10)}, False, 400, 0.0001, 0.002),
     wire.Change(2, "apply", {"delay": 2.0, "jitter": {"normal": 0.001}}),
     wire.Stop(20.0),
     wire.Ledger("us/leaf-1", {0: (100, 1), 5: (20, 0)}, {3: (99, 2)}),

@@ -51,7 +51,7 @@ def after(lines: str) -> str:
 
 
 # What messages accept, where that is long.
-KEYS = "name, duration, warmup, drain, seed, time_scale, dating, groups, cells, roots, reports, classes, policies, traces, links, faults, records, live, arms, expect"
+KEYS = "name, duration, warmup, drain, seed, time_scale, dating, groups, cells, roots, reports, classes, policies, traces, links, faults, records, live, processes, arms, expect"
 KINDS = ", ".join((*POLICY_KINDS, "my_module:MyPolicy"))
 TOKENS = "a whole number from 1 or a mapping with the keys fixed, lognormal, geometric, quantiles"
 NODES = "a node, a glob or a group, such as root.*, cell.us, us/server-1"
@@ -555,6 +555,18 @@ MALFORMED = {
     "reports without pause": (
         after("reports: {every: 0 s}\n"),
         "15: reports.every: '0 s' is out of range; accepted: a time such as '20 ms', above 0",
+    ),
+    "a process whose word finds no node": (
+        after("processes: {named: {a: [root.wset]}}\n"),
+        f"15: processes.named.a[0]: 'root.wset' matches no node (root.west?); accepted: {NODES}",
+    ),
+    "a node in two processes": (
+        after("processes: {named: {a: [root.west], b: [root.*]}}\n"),
+        "15: processes.named.b[0]: root.west is in 'a' already; accepted: each node in one process",
+    ),
+    "cells dealt over no process": (
+        after("processes: {cells: 0}\n"),
+        "15: processes.cells: 0 is out of range; accepted: a whole number from 1",
     ),
     "groups that hold each other": (
         after("groups: {a: [b], b: [a]}\n"),
