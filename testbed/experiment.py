@@ -31,6 +31,7 @@ from testbed.runtime.virtual import VirtualEngine
 from testbed.scenario.expectation import Expectation
 from testbed.scenario.load import ScenarioFile, dump_scenario, load_scenario
 from testbed.scenario.schema import Scenario
+from testbed.scenario.series import check_series
 from testbed.scenario.shorten import with_duration
 from testbed.scenario.topology import Topology, build_topology
 from testbed.theory.optimal_split import optimal_shares
@@ -187,6 +188,7 @@ def _run_engine(folder: ArmFolder, scenario: Scenario, text: str, engine: str, s
     scaled = scenario.scaled()
     topology = build_topology(scaled)
     plan = build_plan(scaled)
+    check_series(scaled)
     if engine == "live":
         return run_live(folder, scaled, topology, plan, on_progress=shown.show)
     header = log_header(

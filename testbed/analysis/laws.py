@@ -8,7 +8,7 @@ end. Causality: no instant lies before its cause, and no message is faster than 
 
 from __future__ import annotations
 
-from itertools import pairwise, product
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -18,8 +18,9 @@ from testbed.analysis.in_flight import bin_means, step_function
 from testbed.analysis.records import Floats, Mask, Table, Tables, codes, row_count
 from testbed.links.delay import least_delay_s
 from testbed.roles.messages import Outcome
+from testbed.scenario.fault_plan import fault_plan, link_effects
 from testbed.scenario.schema import Scenario
-from testbed.scenario.topology import Effect, Link, Topology, matching_links
+from testbed.scenario.topology import Topology
 
 LITTLE_TOLERANCE = 1e-9  # relative
 INSTANT_TOLERANCE_S = 1e-9  # what dividing by the time scale and subtracting may cost
@@ -160,21 +161,12 @@ def link_causality(scenario: Scenario, topology: Topology, requests: Table) -> l
 
 
 def least_delays_s(scenario: Scenario, topology: Topology) -> dict[tuple[str, str, str], float]:
-    """Least one-way delay of every link (source, target, path) over all that faults may make of it."""
-    variants: dict[int, list[Effect]] = {link.number: [link.effect] for link in topology.links}
-    for line in scenario.faults:
-        for link in matching_links(scenario, topology, line):
-            variants[link.number].append(link.effect.changed(line.set_))
+    """Least one-way delay of every link (source, target, path) over all that faults make of it."""
+    variants = link_effects(topology, fault_plan(scenario, topology))
     return {
-        (link.source, link.target, link.path): _least_s(link, variants[link.number])
+        (link.source, link.target, link.path): min(map(least_delay_s, dict.fromkeys(variants[link.number])))
         for link in topology.links
     }
-
-
-def _least_s(link: Link, variants: list[Effect]) -> float:
-    """Faults that overlap may mix the delay of one with the jitter of another."""
-    mixes = product({each.delay_s for each in variants}, [each.jitter for each in variants])
-    return min(least_delay_s(Effect(delay_s, jitter, 0.0, link.effect.order)) for delay_s, jitter in mixes)
 
 
 def _count(where: npt.NDArray[np.int64], mask: Mask, names: int) -> npt.NDArray[np.int64]:

@@ -6,7 +6,6 @@ stretch leave them. Changed delays of requests and replies are left out.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -15,8 +14,9 @@ import numpy as np
 
 from testbed.analysis.records import Floats, Table, Window, codes
 from testbed.analysis.settling import changes_s
+from testbed.scenario.fault_plan import fault_plan
 from testbed.scenario.schema import Scenario
-from testbed.scenario.topology import build_topology, matching_servers, root_name
+from testbed.scenario.topology import build_topology, root_name
 from testbed.serving.rate_curve import RateCurve
 from testbed.theory.loop_delay import PathDelays
 from testbed.theory.operating_point import Demand, at_optimum, demand
@@ -80,9 +80,9 @@ def _curves_at(planned: Demand, scenario: Scenario, at_s: float) -> tuple[tuple[
     """The curves at the mean speed of each cell's servers, as the faults of that instant leave it."""
     topology = build_topology(scenario)
     speeds: dict[str, float] = {}
-    for line in scenario.faults:
-        if line.set_.speed is not None and line.at <= at_s < line.at + (line.for_ or math.inf):
-            speeds.update(dict.fromkeys(matching_servers(scenario, topology, line), line.set_.speed))
+    for fault in sorted(fault_plan(scenario, topology), key=lambda fault: fault.at_s):
+        if fault.words.speed is not None and fault.at_s <= at_s < fault.until_s:
+            speeds.update(dict.fromkeys(fault.nodes, fault.words.speed))
     means = [
         float(np.mean([speeds.get(server, 1.0) for server in topology.servers[cell]]))
         for cell in planned.cells

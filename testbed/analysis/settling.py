@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from testbed.analysis.records import Floats, Mask, Table, Window, row_count
+from testbed.scenario.fault_plan import spans
 from testbed.scenario.schema import Scenario
 
 NEAR = 0.05
@@ -29,7 +30,7 @@ MOST = 0.5
 
 def changes_s(scenario: Scenario) -> list[float]:
     """Instants within the run at which a fault sets in or heals, or the rate of a stream takes a step; rising."""
-    faults = [instant for line in scenario.faults for instant in (line.at, line.at + (line.for_ or math.inf))]
+    faults = [instant for span in spans(scenario) for instant in (span.at_s, span.until_s)]
     streams = [line for root in scenario.roots.values() for line in root.traffic]
     steps = [stage.at for line in streams for stage in line.stages or () if stage.at > 0]
     return sorted({instant for instant in (*faults, *steps) if 0 < instant < scenario.duration})

@@ -31,10 +31,11 @@ from testbed.analysis.lateness import LEAST_MESSAGES, LinkLateness
 from testbed.analysis.laws import Law
 from testbed.analysis.records import Table, Tables, quantile, row_count
 from testbed.record.outcome import RunOutcome
+from testbed.scenario.fault_plan import fault_plan, link_effects
 from testbed.scenario.policy_words import FlowPolicy
 from testbed.scenario.quantity import format_s
 from testbed.scenario.schema import Scenario
-from testbed.scenario.topology import Topology, leaf_policy, matching_links, reads_reports
+from testbed.scenario.topology import Topology, leaf_policy, reads_reports
 from testbed.theory.loop_delay import reports_of
 
 LATENESS_FLOOR_S = 0.002
@@ -115,9 +116,8 @@ def stall_limit_s(loop_delay_wall_s: float) -> float:
 
 def smallest_duration_s(scenario: Scenario, topology: Topology) -> float:
     """The smallest configured delay above 0, report period or interval of a policy, scenario time."""
-    delays = [link.effect.delay_s for link in topology.links]
-    touched = [line for line in scenario.faults if matching_links(scenario, topology, line)]
-    delays += [line.set_.delay for line in touched if line.set_.delay is not None]
+    effects = link_effects(topology, fault_plan(scenario, topology))
+    delays = [effect.delay_s for variants in effects.values() for effect in variants]
     periods = [reports_of(scenario, cell).every for cell in scenario.cells]
     periods += [
         words.server_reports.every
@@ -147,8 +147,9 @@ def _ledger_gaps(outcome: RunOutcome) -> Iterable[Finding]:
         if line.gap:
             yield Finding(
                 "invalid",
-                f"ledger: {line.source} -> {line.target} ({line.path}) sent {line.sent}, but {line.lost} lost + "
-                f"{line.delivered} delivered + {line.under_way} under way leave {line.gap} unaccounted for",
+                f"ledger: {line.source} -> {line.target} ({line.path}) sent {line.sent} and copied {line.duplicated}, but "
+                f"{sum(line.dropped.values())} dropped + {line.delivered} delivered + {line.under_way} under way leave "
+                f"{line.gap} unaccounted for",
             )
 
 

@@ -1,4 +1,4 @@
-"""The links of a run, busiest first: what was sent and lost, what was drawn, how late releases were."""
+"""The links of a run, busiest first: what was sent and dropped, what was drawn, how late releases were."""
 
 from __future__ import annotations
 
@@ -9,10 +9,18 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from testbed.links.counts import DROP_CAUSES
 from testbed.record.read import Columns, read_tables
 from testbed.record.run_folder import ArmFolder, RunFolder
 
-COUNTS = ("sent", "lost", "delivered", "inversions")
+DROPPED = tuple(f"dropped_{cause}" for cause in DROP_CAUSES)
+COUNTS = ("sent", *DROPPED, "duplicated", "reordered", "delivered", "inversions")
+_ALWAYS = (
+    "sent",
+    "dropped_loss",
+    "delivered",
+    "inversions",
+)  # the others only where there is anything to count
 TIMES = ("drawn_s_mean", "lateness_s_mean", "lateness_s_p50", "lateness_s_p99", "lateness_s_max")
 
 
@@ -32,18 +40,19 @@ def _table(arm: ArmFolder) -> Table:
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     for name in ("from", "to", "path"):
         table.add_column(name)
-    for name in (*COUNTS, "drawn mean", "late mean", "p50", "p99", "max"):
+    shown = [name for name in COUNTS if name in _ALWAYS or links[name].any()]
+    for name in (*shown, "drawn mean", "late mean", "p50", "p99", "max"):
         table.add_column(name, justify="right")
     for row in np.argsort(-links["sent"], kind="stable"):
-        table.add_row(*_cells(links, int(row)))
+        table.add_row(*_cells(links, int(row), shown))
     return table
 
 
-def _cells(links: Columns, row: int) -> list[str]:
+def _cells(links: Columns, row: int, counts: list[str]) -> list[str]:
     ends = [str(links[name][row]) for name in ("source", "target", "path")]
     return [
         *ends,
-        *(str(links[name][row]) for name in COUNTS),
+        *(str(links[name][row]) for name in counts),
         *(_milliseconds(links[name][row]) for name in TIMES),
     ]
 

@@ -31,6 +31,7 @@ CAPTION_SIZE = 8.5
 CAPTION_LINE_IN = 0.165
 CAPTION_LETTERS_PER_IN = 15.5
 MARGIN_IN = 0.12
+MOST_FAULTS_SAID = 4
 
 STYLE: Any = {
     "font.family": "DejaVu Sans",
@@ -136,11 +137,12 @@ def shade_time(axes: Axes, arm: DrawnArm, end_s: float) -> None:
     """Shade the warm-up, and the time of every fault; a fault for good is shaded to the end."""
     if arm.scenario.warmup > 0:
         axes.axvspan(0.0, min(arm.scenario.warmup, end_s), color=WARMUP_COLOUR, alpha=0.16, lw=0, zorder=0)
-    for line in arm.scenario.faults:
-        if line.at < end_s:
-            until_s = min(end_s, line.at + (line.for_ or math.inf))
-            axes.axvspan(line.at, until_s, color=FAULT_COLOUR, alpha=0.08, lw=0, zorder=0)
-            axes.axvline(line.at, color=FAULT_COLOUR, lw=0.9, zorder=1)
+    faults = arm.tables["faults"]
+    for at_s, heal_s in dict.fromkeys(zip(faults["planned_at_s"], faults["heal_planned_at_s"], strict=True)):
+        if at_s < end_s:
+            until_s = min(end_s, math.inf if math.isnan(heal_s) else heal_s)
+            axes.axvspan(at_s, until_s, color=FAULT_COLOUR, alpha=0.08, lw=0, zorder=0)
+            axes.axvline(at_s, color=FAULT_COLOUR, lw=0.9, zorder=1)
     axes.set_xlim(0.0, end_s)
     axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
 
@@ -150,7 +152,7 @@ def shading_legend(arms: Sequence[DrawnArm]) -> list[Artist]:
     handles: list[Artist] = []
     if any(arm.scenario.warmup > 0 for arm in arms):
         handles.append(Patch(color=WARMUP_COLOUR, alpha=0.16, lw=0, label="warm-up (not counted)"))
-    if any(arm.scenario.faults for arm in arms):
+    if any(len(arm.tables["faults"]["fault"]) for arm in arms):
         handles.append(Patch(color=FAULT_COLOUR, alpha=0.15, lw=0, label="fault"))
     return handles
 
@@ -202,18 +204,20 @@ def caption(arms: Sequence[DrawnArm], said: str) -> str:
 
 
 def faults_of(arm: DrawnArm) -> list[str]:
-    """Each fault of an arm in words."""
-    said = []
-    for line in arm.scenario.faults:
-        changes = line.set_.model_dump(exclude_none=True, mode="json")
-        what = ", ".join(f"{key} {value}" for key, value in changes.items())
-        if line.link is not None:
-            whom = f"{line.link.from_} to {line.link.to}" + (f" ({line.link.path})" if line.link.path else "")
-        else:
-            whom = line.cell or line.server or ""
-        span = f" for {line.for_:g} s" if line.for_ is not None else " for good"
-        said.append(f"{whom} {what} at {line.at:g} s{span}")
-    return said
+    """Each fault of an arm in words; of many, the first."""
+    faults = arm.tables["faults"]
+    rows = zip(
+        *(faults[name].tolist() for name in ("target", "parameters", "planned_at_s", "heal_planned_at_s")),
+        strict=True,
+    )
+    said = [_fault_said(*row) for row in rows]
+    more = len(said) - MOST_FAULTS_SAID
+    return said if more <= 0 else [*said[:MOST_FAULTS_SAID], f"{more} more"]
+
+
+def _fault_said(target: str, parameters: str, at_s: float, heal_s: float) -> str:
+    span = "for good" if math.isnan(heal_s) else f"for {heal_s - at_s:.6g} s"
+    return f"{target}: {parameters} at {at_s:.6g} s {span}"
 
 
 def time_bins(end_s: float, most: int = 600) -> npt.NDArray[np.float64]:

@@ -12,6 +12,8 @@ import math
 from collections.abc import Callable
 from statistics import NormalDist
 
+from testbed.links.replay import ReplayedCourse
+from testbed.links.tails import TAILS, exponential, least_pareto_s, pareto
 from testbed.scenario.topology import Effect
 
 _NORMAL = NormalDist()
@@ -31,14 +33,59 @@ def delay_quantile(effect: Effect) -> Callable[[float], float]:
         return _uniform(*_uniform_range_s(effect.delay_s, jitter.uniform))
     if jitter.lognormal is not None:
         return _lognormal(effect.delay_s, jitter.lognormal) if effect.delay_s > 0.0 else _constant(0.0)
-    assert jitter.table is not None, "a jitter is of one of four kinds"
+    if jitter.pareto is not None:
+        return pareto(effect.delay_s, jitter.pareto) if effect.delay_s > 0.0 else _constant(0.0)
+    if jitter.exponential is not None:
+        return exponential(effect.delay_s, jitter.exponential)
+    assert jitter.table is not None, "a jitter is of one of six kinds"
     return _table(effect.delay_s, sorted(jitter.table))
 
 
 def mean_delay_s(effect: Effect) -> float:
-    """The mean of the drawn delays, seconds: of the cut distribution where it is cut at 0."""
+    """The mean of the drawn delays, seconds: of the cut distribution where it is cut at 0, of the file that is replayed.
+
+    Raises:
+        RunError: the file to be replayed is missing or malformed.
+    """
+    replayed_s = None if effect.replay is None else ReplayedCourse(effect.replay).mean_delay_s()
+    mean_s = _jittered_mean_s(effect) if replayed_s is None else replayed_s
+    reorder = effect.reorder
+    if reorder is None:
+        return mean_s
+    if reorder.late is not None:
+        return mean_s + reorder.fraction * reorder.late
+    return mean_s - reorder.fraction * (mean_s if reorder.ahead is None else min(reorder.ahead, mean_s))
+
+
+def least_delay_s(effect: Effect) -> float:
+    """The infimum of the drawn delays, seconds: 0 for normal and lognormal jitter.
+
+    Raises:
+        RunError: as `mean_delay_s`.
+    """
+    replayed_s = None if effect.replay is None else ReplayedCourse(effect.replay).least_delay_s()
+    least_s = _jittered_least_s(effect) if replayed_s is None else replayed_s
+    reorder = effect.reorder
+    if reorder is None or reorder.late is not None or reorder.fraction == 0.0:
+        return least_s
+    return 0.0 if reorder.ahead is None else max(0.0, least_s - reorder.ahead)
+
+
+def mean_loss(effect: Effect) -> float:
+    """The mean share of the messages that do not pass, the queue before a limited rate apart.
+
+    Raises:
+        RunError: as `mean_delay_s`.
+    """
+    replayed = None if effect.replay is None else ReplayedCourse(effect.replay).mean_loss()
+    loss = effect.loss if replayed is None else replayed
+    down = 1.0 if effect.cut else 0.0 if effect.flap is None else effect.flap.down
+    return loss if down == 0.0 else 1.0 - (1.0 - loss) * (1.0 - down)
+
+
+def _jittered_mean_s(effect: Effect) -> float:
     delay_s, jitter = effect.delay_s, effect.jitter
-    if jitter is None or jitter.lognormal is not None:
+    if jitter is None or any(getattr(jitter, name) is not None for name in ("lognormal", *TAILS)):
         return delay_s
     if jitter.normal is not None:
         if jitter.normal == 0.0:
@@ -47,13 +94,12 @@ def mean_delay_s(effect: Effect) -> float:
         return delay_s + jitter.normal * _NORMAL.pdf(ratio) / _NORMAL.cdf(ratio)
     if jitter.uniform is not None:
         return sum(_uniform_range_s(delay_s, jitter.uniform)) / 2.0
-    assert jitter.table is not None, "a jitter is of one of four kinds"
+    assert jitter.table is not None, "a jitter is of one of six kinds"
     values_s = sorted(jitter.table)
     return delay_s + (sum(values_s) - (values_s[0] + values_s[-1]) / 2.0) / (len(values_s) - 1)
 
 
-def least_delay_s(effect: Effect) -> float:
-    """The infimum of the drawn delays, seconds: 0 for normal and lognormal jitter."""
+def _jittered_least_s(effect: Effect) -> float:
     jitter = effect.jitter
     if jitter is None:
         return effect.delay_s
@@ -61,6 +107,10 @@ def least_delay_s(effect: Effect) -> float:
         return _uniform_range_s(effect.delay_s, jitter.uniform)[0]
     if jitter.table is not None:
         return effect.delay_s + min(jitter.table)
+    if jitter.pareto is not None:
+        return least_pareto_s(effect.delay_s, jitter.pareto)
+    if jitter.exponential is not None:
+        return max(0.0, effect.delay_s - jitter.exponential)
     return 0.0 if jitter.normal or jitter.lognormal else effect.delay_s
 
 

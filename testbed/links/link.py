@@ -1,6 +1,6 @@
 """A link in two halves, neither with a clock: the sender's draws, the receiver's holds.
 
-`LinkModel` gives each message its release instant (or drops it) at the sending instant. The message then
+`LinkModel` gives each message its release instant (or drops or copies it) at the sending instant. The message then
 travels at once, so the time of transport is absorbed in the delay, and a `DelayLine` before the receiver
 keeps it until its release. A change to a link holds for messages sent after it; those under way keep their
 release.
@@ -18,80 +18,137 @@ from operator import itemgetter
 from typing import TypeAlias
 
 from testbed.draw import key_base, uniform
+from testbed.links.counts import LinkCounts
+from testbed.links.course import DELAY_SALT, Course
 from testbed.links.delay import delay_quantile
 from testbed.links.loss import Bernoulli
 from testbed.roles.messages import Message
-from testbed.scenario.schema import Impairment
+from testbed.scenario.fault_words import Setting
+from testbed.scenario.link_words import Impairment
 from testbed.scenario.topology import Effect, Link
-
-_DELAY_SALT = 1  # loss.py draws with another
 
 
 class LinkModel:
-    """The sender's half of one link: delay and loss, as the scenario and the faults at work have them.
+    """The sender's half of one link: what it does to messages, as the scenario and the faults at work have it.
 
     The effect is the scenario's, changed by the active faults in the order of their numbers, so that faults
-    may come and heal in any order. Every draw hangs on the seed, the link and the message's key alone.
+    may come and heal in any order. Every draw hangs on the seed, the link and the message's key alone, apart from
+    those of models with a memory, which hang on the message's number on the link.
+
+    Attributes:
+        draw: (identity, attempt, sent at, seconds) -> the release instant of a message; None where it has not one
+            release of its own: then `releases` tells what becomes of it. A change may put another function here.
+        counts: of drops by cause, copies and overtakings.
+        effect: what holds now.
     """
 
     __slots__ = (
         "_active",
         "_base",
+        "_course",
         "_delay_s",
+        "_is_simple",
         "_kept",
+        "_latest_at_s",
         "_link",
         "_loss",
         "_quantile",
         "_released_at_s",
+        "_watched",
+        "counts",
+        "draw",
         "effect",
     )
 
+    draw: Callable[[int, int, float], float | None]
     effect: Effect
     _loss: Bernoulli | None
     _quantile: Callable[[float], float] | None
 
-    def __init__(self, seed: int, link: Link) -> None:
-        """Begin with the effect of the scenario."""
+    def __init__(self, seed: int, link: Link, *, watched: bool = False) -> None:
+        """Begin with the effect of the scenario.
+
+        Args:
+            seed: of the run.
+            link: of the topology.
+            watched: the link will change in the run: mind its latest release from the start, so that messages that
+                overtake others after a change are counted.
+        """
         self._link = link
         self._base = key_base(seed, "link", link.source, link.target, link.path)
-        self._active: dict[int, Impairment] = {}
-        self._released_at_s = -math.inf
+        self._active: dict[int, Impairment | Setting] = {}
+        self._released_at_s = self._latest_at_s = -math.inf
+        self._watched = watched
+        self._course: Course | None = None
+        self.counts = LinkCounts()
         self._take_effect()
 
-    def draw(self, identity: int, attempt: int, sent_at_s: float) -> float | None:
-        """The release instant of a message sent at this instant; None: it is lost.
+    def releases(self, message: Message, sent_at_s: float) -> list[float]:
+        """The release instants of a message for which `draw` gave None: none where it is dropped, two with its copy."""
+        if self._is_simple:  # its loss is all that could have kept it from a release
+            self.counts.loss += 1
+            return []
+        assert self._course is not None, "a link that is not simple has a course"
+        found = self._course.releases(message, sent_at_s)
+        return [self._in_turn(release_at_s) for release_at_s in found]
 
-        Where order is kept, never before the release of an earlier message that was sent while it was kept.
-        """
+    def apply(self, fault: int, words: Impairment | Setting) -> None:
+        """From now on this fault changes the keys that it gives."""
+        self._active[fault] = words
+        self._watched = True
+        self._take_effect()
+
+    def heal(self, fault: int) -> None:
+        """The fault no longer holds; harmless where it did not."""
+        if self._active.pop(fault, None) is not None:
+            self._take_effect()
+
+    def _draw_constant(self, identity: int, attempt: int, sent_at_s: float) -> float:
+        return sent_at_s + self._delay_s
+
+    def _draw_simple(self, identity: int, attempt: int, sent_at_s: float) -> float | None:
         if self._loss is not None and self._loss.lost(identity, attempt):
             return None
         if self._quantile is None:
             release_at_s = sent_at_s + self._delay_s
         else:
-            release_at_s = sent_at_s + self._quantile(uniform(self._base, identity, attempt, _DELAY_SALT))
+            release_at_s = sent_at_s + self._quantile(uniform(self._base, identity, attempt, DELAY_SALT))
+        return self._in_turn(release_at_s)
+
+    def _draw_none(self, identity: int, attempt: int, sent_at_s: float) -> None:
+        return None
+
+    def _in_turn(self, release_at_s: float) -> float:
+        """A release, or that of the message before it where order is kept and this one would come sooner.
+
+        Never before the release of an earlier message that was sent while order was kept.
+        """
         if self._kept:
             release_at_s = self._released_at_s = max(release_at_s, self._released_at_s)
+        if release_at_s < self._latest_at_s:
+            self.counts.reordered += 1
+        else:
+            self._latest_at_s = release_at_s
         return release_at_s
-
-    def apply(self, fault: int, words: Impairment) -> None:
-        """From now on this fault changes the keys that it gives."""
-        self._active[fault] = words
-        self._take_effect()
-
-    def heal(self, fault: int) -> None:
-        """The fault no longer holds; harmless where it did not."""
-        self._active.pop(fault, None)
-        self._take_effect()
 
     def _take_effect(self) -> None:
         effect = self._link.effect
         for fault in sorted(self._active):
             effect = effect.changed(self._active[fault])
         self.effect = effect
+        self._kept = effect.order == "kept"
+        self._is_simple = effect.is_simple
+        if not self._is_simple:
+            if self._course is None:
+                self._course = Course(self._base, self.counts)
+            self._course.take_effect(effect)
+            self.draw = self._draw_none
+            return
         self._delay_s = effect.delay_s
         self._quantile = None if effect.jitter is None else delay_quantile(effect)
         self._loss = Bernoulli(self._base, effect.loss) if effect.loss > 0.0 else None
-        self._kept = effect.order == "kept"
+        is_constant = self._quantile is None and self._loss is None and not self._kept and not self._watched
+        self.draw = self._draw_constant if is_constant else self._draw_simple
 
 
 Due: TypeAlias = tuple[float, int, Message]  # release instant, link number, message

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from testbed.links.counts import DROP_CAUSES
 from testbed.links.lateness import BIN_COUNT, bin_end_s
 from testbed.record.gather import Rows, Texts
 from testbed.scenario.topology import Topology
@@ -14,6 +15,9 @@ from testbed.scenario.topology import Topology
 _ENDS_S = np.array([bin_end_s(i) for i in range(BIN_COUNT)])
 _BLOCK = 1024  # seconds of links whose bins are held at once: 3 MB
 _FRACTIONS = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
+
+_DROPPED = tuple(f"dropped_{cause}" for cause in DROP_CAUSES)
+_SENT = ("sent", *_DROPPED, "duplicated", "reordered")
 
 Groups = NDArray[np.intp]
 
@@ -58,8 +62,7 @@ def _identity(topology: Topology, link: Groups) -> Rows:
 def _counts(sent: Rows, of_sent: Groups, delivered: Rows, of_delivered: Groups, number: int) -> Rows:
     """Counts and means of each group, and its largest lateness."""
     totals = {
-        "sent": _sums(sent["sent"], of_sent, number),
-        "lost": _sums(sent["lost"], of_sent, number),
+        **{name: _sums(sent[name], of_sent, number) for name in _SENT},
         "delivered": _sums(delivered["delivered"], of_delivered, number),
         "inversions": _sums(delivered["inversions"], of_delivered, number),
     }
@@ -67,10 +70,15 @@ def _counts(sent: Rows, of_sent: Groups, delivered: Rows, of_delivered: Groups, 
     np.maximum.at(largest_s, of_delivered, delivered["lateness_max_s"])
     return {
         **{name: total.astype(np.int64) for name, total in totals.items()},
-        "drawn_s_mean": _ratio(_sums(sent["drawn_s"], of_sent, number), totals["sent"] - totals["lost"]),
+        "drawn_s_mean": _ratio(_sums(sent["drawn_s"], of_sent, number), _carried(totals)),
         "lateness_s_mean": _ratio(_sums(delivered["lateness_s"], of_delivered, number), totals["delivered"]),
         "lateness_s_max": np.where(totals["delivered"] > 0, largest_s, np.nan),
     }
+
+
+def _carried(totals: dict[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Messages and copies that were given a release."""
+    return np.asarray(totals["sent"] + totals["duplicated"] - sum(totals[name] for name in _DROPPED))
 
 
 def _sums(values: NDArray[Any], groups: Groups, number: int) -> NDArray[np.float64]:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+
+from testbed.links.counts import DROP_CAUSES
+from testbed.scenario.topology import Link
 
 
 @dataclass(frozen=True)
@@ -19,20 +23,46 @@ class Death:
 
 @dataclass(frozen=True)
 class LedgerLine:
-    """One link at the end of a run: sent = lost + delivered + under_way, or there is a gap."""
+    """One link at the end of a run: sent + duplicated = delivered + dropped + under way, or there is a gap.
+
+    Attributes:
+        dropped: messages that the link dropped, by cause (see `links.counts.DROP_CAUSES`).
+        under_way: held by the delay line when the run ended.
+    """
 
     source: str
     target: str
     path: str
     sent: int
-    lost: int
+    duplicated: int
+    dropped: dict[str, int]
     delivered: int
-    under_way: int  # held by the delay line when the run ended
+    under_way: int
 
     @property
     def gap(self) -> int:
         """Messages that neither end can account for; 0 in a sound run."""
-        return self.sent - self.lost - self.delivered - self.under_way
+        return self.sent + self.duplicated - sum(self.dropped.values()) - self.delivered - self.under_way
+
+
+def ledger_line(link: Link, sent: Sequence[int], delivered: int, under_way: int) -> LedgerLine:
+    """The line of a link.
+
+    Args:
+        link: of the topology.
+        sent: messages sent, then what `LinkCounts.take` gives of them.
+        delivered: to the role at its end.
+        under_way: held when the run ended.
+    """
+    total, *dropped, duplicated, _ = sent
+    causes = dict(zip(DROP_CAUSES, dropped, strict=True))
+    return LedgerLine(link.source, link.target, link.path, total, duplicated, causes, delivered, under_way)
+
+
+def carried(sent: Sequence[int]) -> int:
+    """How many messages of a link are to reach its end, of counts as `ledger_line` takes them."""
+    total, *dropped, duplicated, _ = sent
+    return total + duplicated - sum(dropped)
 
 
 @dataclass(frozen=True)

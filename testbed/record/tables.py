@@ -29,6 +29,13 @@ def _instant(name: str, meaning: str) -> Column:
 
 _REQUEST = Column("request_id", "int", "position of the request in the plan, from 0")
 _ATTEMPT = Column("attempt", "int", "0 for the first sending")
+_DROPS = (
+    Column("dropped_loss", "int", "of these, dropped by chance, as the link's loss has it"),
+    Column("dropped_cut", "int", "dropped as a partition cut the link or it was down flapping"),
+    Column("dropped_queue", "int", "dropped as the queue before the link's rate was full"),
+    Column("duplicated", "int", "copies made"),
+    Column("reordered", "int", "messages released before one that was sent earlier"),
+)
 _CELL = Column("cell", "text", "name of the cell")
 _ROOT = Column("root", "text", "name of the root's node")
 
@@ -160,8 +167,8 @@ LOGGED: dict[str, tuple[Column, ...]] = {
         Column("link", "int", "number of the link in the topology"),
         _instant("at_s", "end of the second"),
         Column("sent", "int", "messages sent"),
-        Column("lost", "int", "of these, dropped by the loss model"),
-        _instant("drawn_s", "sum of the drawn delays of the others"),
+        *_DROPS,
+        _instant("drawn_s", "sum of the delays drawn for what was not dropped, waits for a rate included"),
     ),
     # the engine, for the receiving end of each link, once a second and at the end
     "delivered": (
@@ -175,7 +182,7 @@ LOGGED: dict[str, tuple[Column, ...]] = {
     ),
     # the engine, when it applies or heals a fault at a node
     "applied": (
-        Column("fault", "int", "position of the fault in the scenario"),
+        Column("fault", "int", "position of the fault in the timeline"),
         Column("node", "text", "node that it touches"),
         Column("healed", "flag", "false: applied, true: healed"),
         _instant("planned_at_s", "planned instant"),
@@ -207,10 +214,10 @@ _LINK = (
 )
 _LINK_COUNTS = (
     Column("sent", "int", "messages sent"),
-    Column("lost", "int", "of these, dropped by the loss model"),
+    *_DROPS,
     Column("delivered", "int", "messages handed to the role"),
     Column("inversions", "int", "of these, reached the process after their release"),
-    _instant("drawn_s_mean", "mean of the drawn delays; NaN: nothing sent that was not lost"),
+    _instant("drawn_s_mean", "mean of the drawn delays; NaN: nothing sent that was not dropped"),
     _late("mean"),
 )
 _TRUTH = (
@@ -286,16 +293,22 @@ MERGED: dict[str, tuple[Column, ...]] = {
         _late("max"),
         Column("lateness_bins", "ints", "messages by lateness, see links.lateness.bin_of"),
     ),
-    # a row per fault of the scenario
+    # a row per fault of the timeline
     "faults": (
-        Column("fault", "int", "position of the fault in the scenario"),
+        Column("fault", "int", "position of the fault in the timeline"),
+        Column("line", "int", "position of its line in the scenario"),
         Column("target", "text", "whom it touches"),
         Column("parameters", "text", "what it sets"),
         _instant("planned_at_s", "when it was to set in"),
         _instant("applied_at_s", "when the last of its nodes had done it; NaN: none did"),
         _instant("heal_planned_at_s", "when it was to heal; NaN: never"),
-        _instant("healed_at_s", "when the last of its nodes had healed it; NaN: none did"),
-        Column("nodes_expected", "int", "nodes that were to apply it: servers, or the senders of links"),
+        _instant(
+            "healed_at_s",
+            "when the last of its nodes had healed it, as all do when the run ends; NaN: none did",
+        ),
+        Column(
+            "nodes_expected", "int", "nodes that were to apply it: servers, the senders of links, or roots"
+        ),
         Column("nodes_applied", "int", "nodes that did"),
         Column("nodes_healed", "int", "nodes that healed it"),
     ),

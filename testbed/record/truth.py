@@ -5,12 +5,15 @@ Truth is for records and analysis; no policy ever sees it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from testbed.record.gather import Rows
 from testbed.record.streams import Positions, cost_scales, plan_streams, stream_places, streams_of
 from testbed.routing.cost import CEILING
+from testbed.scenario.fault_plan import Fault, fault_plan
 from testbed.scenario.policy_words import Cost
 from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import Topology
@@ -109,8 +112,9 @@ class Speeds:
 
     def __init__(self, scenario: Scenario, topology: Topology, applied: Rows) -> None:
         """Work out the steps of every cell."""
+        plan = fault_plan(scenario, topology)
         self._steps = [
-            _mean_steps([_server_steps(scenario, applied, server) for server in topology.servers[cell]])
+            _mean_steps([_server_steps(plan, applied, server) for server in topology.servers[cell]])
             for cell in scenario.cells
         ]
 
@@ -123,10 +127,10 @@ class Speeds:
         return speeds
 
 
-def _server_steps(scenario: Scenario, applied: Rows, server: str) -> list[tuple[float, float]]:
+def _server_steps(plan: Sequence[Fault], applied: Rows, server: str) -> list[tuple[float, float]]:
     """(from this instant on, speed) of one server, beginning before the run."""
-    of_speed = [fault for fault, line in enumerate(scenario.faults) if line.set_.speed is not None]
-    is_mine = (applied["node"].places([server]) == 0) & np.isin(applied["fault"], of_speed)
+    speeds = {fault.number: fault.words.speed for fault in plan if fault.words.speed is not None}
+    is_mine = (applied["node"].places([server]) == 0) & np.isin(applied["fault"], list(speeds))
     rows = np.flatnonzero(is_mine)
     rows = rows[np.argsort(applied["done_at_s"][rows], kind="stable")]
     active: list[int] = []
@@ -137,9 +141,7 @@ def _server_steps(scenario: Scenario, applied: Rows, server: str) -> list[tuple[
             active.append(fault)
         elif fault in active:
             active.remove(fault)
-        speed = scenario.faults[active[-1]].set_.speed if active else 1.0
-        assert speed is not None, "faults without a speed are left out above"
-        steps.append((float(applied["done_at_s"][row]), speed))
+        steps.append((float(applied["done_at_s"][row]), speeds[active[-1]] if active else 1.0))
     return steps
 
 

@@ -12,6 +12,7 @@ from testbed.draw import key_base, uniform
 from testbed.roles.environment import Environment, Role
 from testbed.roles.latency_model import LatencyModel
 from testbed.roles.leaf import Leaf
+from testbed.roles.once import taken_once
 from testbed.roles.root import Root, Stream
 from testbed.roles.schedule import Schedule
 from testbed.roles.server import Server
@@ -67,7 +68,7 @@ def build_role(name: str, world: World, env: Environment) -> Role:
         "leaf": _build_leaf,
         "server": _build_server,
     }
-    return builders[node.kind](node, world, env)
+    return taken_once(builders[node.kind](node, world, env), world.scenario)
 
 
 def _build_root(node: Node, world: World, env: Environment) -> Root:

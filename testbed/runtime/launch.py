@@ -25,7 +25,7 @@ from testbed import __version__
 from testbed.errors import InterruptError, PolicyError, RunError
 from testbed.record.log import log_header
 from testbed.record.manifest import scenario_hash
-from testbed.record.outcome import Death, LedgerLine, RunOutcome
+from testbed.record.outcome import Death, LedgerLine, RunOutcome, carried, ledger_line
 from testbed.record.run_folder import ArmFolder
 from testbed.roles.build import World
 from testbed.runtime.control import ControlServer
@@ -308,18 +308,18 @@ class _Launcher:
 
     def _settle(self) -> None:
         """Tell each node how many messages it is to have received on each link."""
-        carried = {
-            number: sent - lost
+        expected_of = {
+            number: carried(counts)
             for each in self._state.sent.values()
-            for number, (sent, lost) in each.sent.items()
+            for number, counts in each.sent.items()
         }
         topology = self._world.topology
         for name in self._names - self._state.dead:
             expected = {
-                link.number: carried[link.number]
+                link.number: expected_of[link.number]
                 for node in self._homes[name]
                 for link in topology.incoming(node)
-                if link.number in carried
+                if link.number in expected_of
             }
             self._control.send(name, Settle(expected))
 
@@ -336,7 +336,7 @@ class _Launcher:
             for number, each in ledger.received.items()
         }
         return tuple(
-            LedgerLine(link.source, link.target, link.path, *sent[link.number], *received[link.number])
+            ledger_line(link, sent[link.number], *received[link.number])
             for link in self._world.topology.links
             if link.number in sent and link.number in received
         )

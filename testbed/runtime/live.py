@@ -34,6 +34,7 @@ from testbed.runtime.sending_end import Outbox, SendingEnd
 from testbed.runtime.sockets import Peer, Sockets
 from testbed.runtime.timeline import node_changes
 from testbed.runtime.wire import Beat, Ledger, Section, pack_frame, unpack_frame
+from testbed.scenario.fault_plan import fault_plan
 from testbed.scenario.topology import Link
 
 BEAT_S = 0.5  # wall time between two beats to the launcher
@@ -91,6 +92,8 @@ class Host:
         self._next_beat_s = self._next_row_s = 0.0
         self._send_beat: Callable[[Beat], None]
         self._empty_passes = 0
+        self._plan = fault_plan(scenario, world.topology)
+        self._touched = {number for fault in self._plan for number in fault.links}
 
     # --- before the run -------------------------------------------------------------------------------------
 
@@ -129,7 +132,9 @@ class Host:
                 if peer not in outboxes:
                     outboxes[peer] = Outbox(self._way_to(peer), self._filled)
                 links.setdefault(peer, []).append(link)
-                end = SendingEnd(link, world.scenario.seed, outboxes[peer])
+                end = SendingEnd(
+                    link, world.scenario.seed, outboxes[peer], watched=link.number in self._touched
+                )
                 self._accounts.sending.append(end)
                 environment.add_end(end)
         self._outboxes = list(outboxes.values())
@@ -195,7 +200,7 @@ class Host:
         """Time 0: what faults change from the start on holds for the first message."""
         world = self._world
         for node, environment in self._environments.items():
-            for change in node_changes(world.scenario, world.topology, node):
+            for change in node_changes(self._plan, world.topology, node):
                 if change.at_s <= 0.0:
                     environment.apply(change, self.now_s())
                 else:
@@ -386,9 +391,10 @@ class Host:
     # --- after the run --------------------------------------------------------------------------------------
 
     def stop(self) -> None:
-        """Let the roles record what is open, and send what they still say."""
+        """Heal every fault, and let the roles record what is open and send what they still say."""
         for environment in self._environments.values():
             environment.at_s = max(self.now_s(), environment.at_s)
+            environment.heal_all(self.now_s())
             environment.role.stop()
         self._flush()
 

@@ -13,7 +13,7 @@ from testbed.record.log import LogWriter
 from testbed.roles.environment import Role
 from testbed.roles.messages import PATH_OF, Message, Setting
 from testbed.runtime.sending_end import SendingEnd
-from testbed.runtime.timeline import Change
+from testbed.runtime.timeline import AtWork, Change
 
 Planned: TypeAlias = "tuple[float, int, LiveEnvironment, str]"
 
@@ -71,6 +71,7 @@ class LiveEnvironment:
 
     __slots__ = (
         "_agenda",
+        "_at_work",
         "_ends",
         "_paths",
         "_rngs",
@@ -99,6 +100,7 @@ class LiveEnvironment:
         self.changes: dict[str, Change] = {}
         self.role: Role
         self._agenda = agenda
+        self._at_work = AtWork()
         self._seed = seed
         self._rngs: dict[str, random.Random] = {}
         self._paths: dict[str, dict[str, SendingEnd]] = {path: {} for path in PATH_OF.values()}
@@ -115,7 +117,7 @@ class LiveEnvironment:
         return self._rngs[purpose]
 
     def send(self, target: str, message: Message) -> None:
-        """Draw the message's release, or lose it; it leaves at the end of this pass of the loop, or as soon after as its link's delay
+        """Draw the message's release, or drop it; it leaves at the end of this pass of the loop, or as soon after as its link's delay
         leaves time for.
 
         Raises:
@@ -129,8 +131,9 @@ class LiveEnvironment:
         sent_at_s = self.at_s
         release_at_s = end.draw(message[0], message[1], sent_at_s)
         end.sent += 1
-        if release_at_s is None:
-            end.lost += 1
+        if release_at_s is None:  # dropped, copied, or drawn in another way
+            for each_at_s in end.model.releases(message, sent_at_s):
+                end.put(kind, message, each_at_s, sent_at_s)
             return
         end.drawn_s += release_at_s - sent_at_s
         if end.kind is not kind:
@@ -166,6 +169,12 @@ class LiveEnvironment:
                 else:
                     end.model.apply(change.fault, change.words)
                 end.draw = end.model.draw
-        if change.speed is not None:
-            self.role.on_message("", Setting("speed", change.speed))
+        for key, value in change.settings:
+            self.role.on_message("", Setting(key, value))
+        self._at_work.note(change)
         self.record("applied", (change.fault, self.name, change.healed, change.at_s, done_at_s))
+
+    def heal_all(self, now_s: float) -> None:
+        """The run is over: heal the faults that are still at work, and record it."""
+        for change in self._at_work.heals(now_s):
+            self.apply(change, now_s)

@@ -17,8 +17,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from testbed.links.delay import least_delay_s
+from testbed.scenario.fault_plan import fault_plan
 from testbed.scenario.schema import Scenario
-from testbed.scenario.topology import Link, Topology, matching_links
+from testbed.scenario.topology import Link, Topology
 
 TRANSPORT_S = 0.001  # kept for the way between two processes on a busy host; links below it promise nothing
 HELD_SHARE = 0.25  # of what is left, for the sender
@@ -36,9 +37,7 @@ class Lookahead:
     """
 
     def __init__(self, scenario: Scenario, topology: Topology) -> None:
-        self._touched = {
-            link.number for line in scenario.faults for link in matching_links(scenario, topology, line)
-        }
+        self._touched = {number for fault in fault_plan(scenario, topology) for number in fault.links}
 
     def held_s(self, links: Iterable[Link]) -> float:
         """Longest time for which a sender may gather what goes over these links."""

@@ -6,6 +6,7 @@ Counts are kept since the last row of the log, and since the run began for the l
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import add
 from typing import Any
 
 from testbed.links.link import LinkModel
@@ -56,35 +57,36 @@ class SendingEnd:
     """The sender's half of a link.
 
     Attributes:
-        draw: release instant of a message, or None: it is lost.
+        draw: release instant of a message, or None: it has not one release of its own (see `LinkModel`).
         kind: of the messages in the section that grows; None when there is no section.
         releases: of the messages in that section.
         messages: in that section.
         sent: messages since the last row.
-        lost: of these, dropped by the model.
-        drawn_s: sum of the delays of the others.
+        drawn_s: sum of the delays of what was not dropped.
     """
 
     __slots__ = (
-        "_all_lost", "_all_sent", "_outbox", "draw", "drawn_s", "kind", "link", "lost", "messages", "model",
-        "releases", "sent",
+        "_all_counts", "_all_sent", "_outbox", "draw", "drawn_s", "kind", "link", "messages", "model", "releases",
+        "sent",
     )  # fmt: skip
 
-    def __init__(self, link: Link, seed: int, outbox: Outbox) -> None:
+    def __init__(self, link: Link, seed: int, outbox: Outbox, *, watched: bool = False) -> None:
         """Args:
         link: of the topology.
         seed: of the run.
         outbox: to the process at the other end.
+        watched: faults will change the link in this run.
         """
         self.link = link
-        self.model = LinkModel(seed, link)
+        self.model = LinkModel(seed, link, watched=watched)
         # its keys are whole numbers, which the union of all messages does not tell the type checker
         self.draw: Callable[[Any, Any, float], float | None] = self.model.draw
         self._outbox = outbox
         self.kind: type | None = None
         self.releases: list[float] = []
         self.messages: list[Message] = []
-        self.sent = self.lost = self._all_sent = self._all_lost = 0
+        self.sent = self._all_sent = 0
+        self._all_counts = (0,) * 5
         self.drawn_s = 0.0
 
     def open_section(self, kind: type, at_s: float) -> None:
@@ -93,15 +95,24 @@ class SendingEnd:
         self.releases, self.messages = [], []
         self._outbox.add(self, (self.link.number, kind, self.releases, self.messages), at_s)
 
+    def put(self, kind: type, message: Message, release_at_s: float, sent_at_s: float) -> None:
+        """Add a message, or a copy of one, to the section of its kind."""
+        self.drawn_s += release_at_s - sent_at_s
+        if self.kind is not kind:
+            self.open_section(kind, sent_at_s)
+        self.releases.append(release_at_s)
+        self.messages.append(message)
+
     def take_row(self, at_s: float) -> tuple[Any, ...]:
         """The row of table `sent` up to this instant; what it counts is not counted again."""
-        row = (self.link.number, at_s, self.sent, self.lost, self.drawn_s)
+        counts = self.model.counts.take()
+        row = (self.link.number, at_s, self.sent, *counts, self.drawn_s)
         self._all_sent += self.sent
-        self._all_lost += self.lost
-        self.sent = self.lost = 0
+        self._all_counts = tuple(map(add, self._all_counts, counts))
+        self.sent = 0
         self.drawn_s = 0.0
         return row
 
-    def totals(self) -> tuple[int, int]:
-        """Messages sent and, of these, lost by the model since the run began."""
-        return self._all_sent + self.sent, self._all_lost + self.lost
+    def totals(self) -> tuple[int, ...]:
+        """Messages sent since the run began, and what `LinkCounts` has of them."""
+        return self._all_sent + self.sent, *map(add, self._all_counts, self.model.counts.read())

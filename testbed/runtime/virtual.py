@@ -9,18 +9,20 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from heapq import heappop, heappush
+from operator import add
 from typing import Any
 
 from testbed.draw import stream
 from testbed.links.link import LinkModel
 from testbed.record.log import LogWriter
-from testbed.record.outcome import LedgerLine, RunOutcome
+from testbed.record.outcome import RunOutcome, ledger_line
 from testbed.record.run_folder import ArmFolder
 from testbed.roles.build import World, build_role
 from testbed.roles.environment import Environment, Role
 from testbed.roles.messages import PATH_OF, Message, Setting
 from testbed.runtime.progress import NodeProgress, Progress
-from testbed.runtime.timeline import Change, node_changes
+from testbed.runtime.timeline import AtWork, Change, node_changes
+from testbed.scenario.fault_plan import fault_plan
 from testbed.scenario.topology import Link
 
 SECOND_S = 1.0  # scenario time between two rows of the links' counts
@@ -34,12 +36,11 @@ class Channel:
     """A link in the virtual engine: its model, and what passed over it."""
 
     __slots__ = (
+        "counts",
         "delivered",
         "draw",
-        "drawn_s",
         "environment",
         "link",
-        "lost",
         "model",
         "new",
         "sent",
@@ -47,16 +48,16 @@ class Channel:
         "target",
     )
 
-    def __init__(self, link: Link, seed: int) -> None:
+    def __init__(self, link: Link, seed: int, *, watched: bool) -> None:
         """An unused channel; the engine sets its ends."""
         self.link = link
-        self.model = LinkModel(seed, link)
+        self.model = LinkModel(seed, link, watched=watched)
         self.draw = self.model.draw
         self.source: VirtualEnvironment
         self.target: VirtualEnvironment
-        self.sent = self.lost = self.delivered = 0
-        self.drawn_s = 0.0
-        self.new = [0, 0, 0.0, 0]  # sent, lost, drawn seconds, delivered since the last row
+        self.sent = self.delivered = 0
+        self.counts = (0,) * 5  # as `LinkCounts.take`, up to the last row
+        self.new = [0, 0.0, 0]  # sent, drawn seconds, delivered since the last row
 
 
 class VirtualEnvironment:
@@ -79,6 +80,7 @@ class VirtualEnvironment:
         self.channels: dict[str, dict[str, Channel]] = {path: {} for path in PATH_OF.values()}
         self._channel_of = {kind: self.channels[path] for kind, path in PATH_OF.items()}
         self.timers: dict[str, int] = {}
+        self.at_work = AtWork()
         self.role: Role
 
     def now_s(self) -> float:
@@ -92,19 +94,26 @@ class VirtualEnvironment:
         return self._rngs[purpose]
 
     def send(self, target: str, message: Message) -> None:
-        """Draw the message's release, or lose it."""
+        """Draw the message's release, or drop it."""
         channel = self._channel_of[message.__class__][target]
         engine = self._engine
         now_s = engine.now_s
         release_at_s = channel.draw(message[0], message[1], now_s)
         new = channel.new
         new[0] += 1
-        if release_at_s is None:
-            new[1] += 1
+        if release_at_s is None:  # dropped, copied, or drawn in another way
+            for each_at_s in channel.model.releases(message, now_s):
+                self._carry(channel, message, each_at_s, now_s)
             return
-        new[2] += release_at_s - now_s
+        new[1] += release_at_s - now_s
         engine.order = order = engine.order + 1
         heappush(self._heap, (release_at_s, order, channel, message))
+
+    def _carry(self, channel: Channel, message: Message, release_at_s: float, now_s: float) -> None:
+        engine = self._engine
+        channel.new[1] += release_at_s - now_s
+        engine.order += 1
+        heappush(self._heap, (release_at_s, engine.order, channel, message))
 
     def set_timer(self, name: str, at_s: float) -> None:
         """Fire at this instant, or now if it has passed; replaces a timer of that name."""
@@ -142,7 +151,11 @@ class VirtualEngine:
             )
             for name in world.topology.nodes
         }
-        self._channels = [Channel(link, scenario.seed) for link in world.topology.links]
+        self._plan = fault_plan(scenario, world.topology)
+        touched = {number for fault in self._plan for number in fault.links}
+        self._channels = [
+            Channel(link, scenario.seed, watched=link.number in touched) for link in world.topology.links
+        ]
         for channel in self._channels:
             channel.source = self._environments[channel.link.source]
             channel.target = self._environments[channel.link.target]
@@ -150,7 +163,7 @@ class VirtualEngine:
         self._changes = [
             (change, name)
             for name in self._environments
-            for change in node_changes(scenario, world.topology, name)
+            for change in node_changes(self._plan, world.topology, name)
         ]
         for environment in self._environments.values():
             environment.role = make_role(environment.name, world, environment)
@@ -192,7 +205,7 @@ class VirtualEngine:
             assert at_s >= self.now_s, f"time ran backwards: {at_s} s after {self.now_s} s"
             self.now_s = at_s
             if what.__class__ is Channel:
-                what.new[3] += 1
+                what.new[2] += 1
                 what.target.role.on_message(what.source.name, detail)
             elif what.__class__ is VirtualEnvironment:
                 if what.timers.get(detail) == order:
@@ -223,8 +236,9 @@ class VirtualEngine:
             else:
                 model.apply(change.fault, change.words)
             self._channels[number].draw = model.draw
-        if change.speed is not None:
-            environment.role.on_message("", Setting("speed", change.speed))
+        for key, value in change.settings:
+            environment.role.on_message("", Setting(key, value))
+        environment.at_work.note(change)
         environment.record(
             "applied", (change.fault, environment.name, change.healed, change.at_s, self.now_s)
         )
@@ -233,15 +247,16 @@ class VirtualEngine:
         """A row for each end of each link that carried something since the last row."""
         now_s = self.now_s
         for channel in self._channels:
-            sent, lost, drawn_s, delivered = channel.new
+            sent, drawn_s, delivered = channel.new
             if sent:
-                channel.source.record("sent", (channel.link.number, now_s, sent, lost, drawn_s))
+                counts = channel.model.counts.take()
+                channel.source.record("sent", (channel.link.number, now_s, sent, *counts, drawn_s))
+                channel.counts = tuple(map(add, channel.counts, counts))
             if delivered:
                 channel.target.record("delivered", (channel.link.number, now_s, delivered, 0, 0.0, 0.0, ()))
             channel.sent += int(sent)
-            channel.lost += int(lost)
             channel.delivered += int(delivered)
-            channel.new = [0, 0, 0.0, 0]
+            channel.new = [0, 0.0, 0]
 
     def _progress(self) -> Progress:
         nodes = {
@@ -253,6 +268,8 @@ class VirtualEngine:
     def _end(self, interrupted: bool) -> RunOutcome:
         drained = self._is_idle()
         for environment in self._environments.values():
+            for change in environment.at_work.heals(self.now_s):
+                self._apply(change, environment)
             environment.role.stop()
         self._write_counts()
         under_way: dict[int, int] = {}
@@ -264,10 +281,9 @@ class VirtualEngine:
             environment.log.close()
         scenario = self._world.scenario
         ledger = tuple(
-            LedgerLine(
-                each.link.source, each.link.target, each.link.path,
-                each.sent, each.lost, each.delivered, under_way.get(each.link.number, 0),
+            ledger_line(
+                each.link, (each.sent, *each.counts), each.delivered, under_way.get(each.link.number, 0)
             )
             for each in self._channels
-        )  # fmt: skip
+        )
         return RunOutcome("virtual", scenario.dating, self.now_s, drained, interrupted, ledger=ledger)

@@ -79,7 +79,7 @@ class Ledger(NamedTuple):
     """A process to the launcher: the counts of its links, by number, since the run began."""
 
     node: str
-    sent: dict[int, tuple[int, int]]  # sent, of these lost by the model
+    sent: dict[int, tuple[int, ...]]  # sent, and what `LinkCounts` has of them
     received: dict[int, tuple[int, int]]  # delivered to the role, still held
 
 

@@ -16,11 +16,12 @@ from typing import NamedTuple
 
 from testbed.errors import Fault
 from testbed.scenario import schema
+from testbed.scenario.link_words import Jitter
 from testbed.scenario.spelling import listed, nearest
 from testbed.scenario.yaml_tree import Entry, read_yaml, shortened
 
 # A mapping of alternatives is replaced, not merged: `fixed` next to an older `geometric` is never meant.
-_ALTERNATIVES = tuple(frozenset(words.model_fields) for words in (schema.Tokens, schema.Jitter))
+_ALTERNATIVES = tuple(frozenset(words.model_fields) for words in (schema.Tokens, Jitter))
 
 # Groups of keys that a file may leave out, so that a path may lead through them all the same.
 GROUPS = frozenset(

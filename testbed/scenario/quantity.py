@@ -78,6 +78,16 @@ DURATION = Dimension(
 WALL_DURATION = Dimension(DURATION.name, DURATION.units, "s", 0, "250 us")
 RATE = Dimension("a rate", (("/s", 1.0), ("/ms", 1e3), ("/min", 1 / 60), ("/h", 1 / 3600)), "/s", -1, "80 /s")
 PERCENT = Dimension("a percentage", (("%", 0.01),), "%", 0, "1 %")
+BANDWIDTH = Dimension(
+    "a bandwidth",
+    (
+        ("B/s", 1.0), ("kB/s", 1e3), ("MB/s", 1e6), ("GB/s", 1e9),
+        ("bit/s", 0.125), ("kbit/s", 125.0), ("Mbit/s", 125e3), ("Gbit/s", 125e6),
+    ),
+    "B/s",
+    -1,
+    "10 Mbit/s",
+)  # fmt: skip
 STEP = Dimension("a step", (("/s^2", 1.0), ("/s", 1.0)), "/s^2", -2, "0.1 /s^2")
 
 
@@ -148,6 +158,13 @@ WallDuration = Annotated[
 Rate = Annotated[float, RATE, BeforeValidator(RATE.parse), PlainSerializer(RATE.format), _json_schema(RATE)]
 Percent = Annotated[
     float, PERCENT, BeforeValidator(PERCENT.parse), PlainSerializer(_format_percent), _json_schema(PERCENT)
+]
+Bandwidth = Annotated[
+    float,
+    BANDWIDTH,
+    BeforeValidator(BANDWIDTH.parse),
+    PlainSerializer(BANDWIDTH.format),
+    _json_schema(BANDWIDTH),
 ]
 StepSize = Annotated[
     Step,

@@ -42,7 +42,8 @@ _REFERENCES = (
     ("roots.*.traffic.*.allowed.*", "cells"),
     ("roots.*.allowed.*", "cells"),
     ("cells.*.leaf.policy", "policies"),
-    ("faults.*.cell", "cells"),
+    ("faults.*.class", "classes"),
+    ("faults.*.random.kinds.*.class", "classes"),
 )
 _NAMED = ("cells", "roots", "classes", "policies", "groups", "traces")
 
@@ -124,9 +125,13 @@ def _times(scenario: Scenario) -> Iterator[Finding]:
         problem = f"{time_text(scenario.warmup)} is not below {end}"
         yield Finding(("warmup",), problem, "a time below the duration", ("duration",))
     for i, fault in enumerate(scenario.faults):
-        if fault.at >= scenario.duration:
-            problem = f"{time_text(fault.at)} is not below {end}"
-            yield Finding(("faults", i, "at"), problem, "a time below the duration", ("duration",))
+        keys: Keys = ("faults", i)
+        onset_s, key = (fault.onset_s, "at" if fault.from_ is None else "from")
+        if fault.random is not None:
+            onset_s, key, keys = fault.random.from_, "from", (*keys, "random")
+        if onset_s >= scenario.duration:
+            problem = f"{time_text(onset_s)} is not below {end}"
+            yield Finding((*keys, key), problem, "a time below the duration", ("duration",))
 
 
 def _traffic(scenario: Scenario) -> Iterator[Finding]:

@@ -11,15 +11,17 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, PrivateAttr, model_validator
 
+from testbed.scenario.fault_words import FaultLine
+from testbed.scenario.link_words import LinkLine
 from testbed.scenario.policy_words import Policy
 from testbed.scenario.quantity import Dimension, Rate, Step, WallDuration
+from testbed.scenario.relative import Relative
 from testbed.scenario.words import (
     Count,
     DurationFromZero,
     Loss,
     Name,
     NotNegative,
-    Path,
     Positive,
     PositiveCount,
     PositiveDuration,
@@ -299,81 +301,6 @@ class Cell(Words):
         return self
 
 
-# --- links and faults ---------------------------------------------------------------------------------------
-
-
-class Jitter(Words):
-    """The spread of a link's delay, keeping the mean of `delay` but for the cut at 0 of `normal`.
-
-    normal: standard deviation, truncated at 0 and sampled as such; uniform: half-width; lognormal: standard
-    deviation; table: equally likely delays to add, interpolated between neighbours.
-    """
-
-    normal: DurationFromZero | None = None
-    uniform: DurationFromZero | None = None
-    lognormal: DurationFromZero | None = None
-    table: Annotated[tuple[DurationFromZero, ...], Field(min_length=2)] | None = None
-
-    @model_validator(mode="after")
-    def _check(self) -> Jitter:
-        one_of(self, "normal", "uniform", "lognormal", "table")
-        return self
-
-
-class Impairment(Words):
-    """What a link may do to its messages; a key left out keeps what an earlier line said."""
-
-    delay: DurationFromZero | None = None
-    jitter: Jitter | None = None
-    loss: Loss | None = None
-    order: Literal["kept", "free"] | None = None
-
-
-class LinkLine(Impairment):
-    """An impairment of the links between two sets of nodes, on one path or on all."""
-
-    from_: Name = Field(alias="from")
-    to: Name
-    path: Path | None = None
-
-
-class LinkTarget(Words):
-    """The links a fault touches."""
-
-    from_: Name = Field(alias="from")
-    to: Name
-    path: Path | None = None
-
-
-class Setting(Impairment):
-    """What a fault sets: `speed` on servers, the keys of a link on links."""
-
-    speed: Positive | None = None
-
-
-class FaultLine(Words):
-    """One fault: when, for how long (for good, unless given), on whom, and what it sets."""
-
-    at: DurationFromZero
-    for_: PositiveDuration | None = Field(default=None, alias="for")
-    cell: Name | None = None
-    server: Name | None = None
-    link: LinkTarget | None = None
-    set_: Setting = Field(alias="set")
-
-    @model_validator(mode="after")
-    def _check(self) -> FaultLine:
-        one_of(self, "cell", "server", "link")
-        given = {key for key in Setting.model_fields if getattr(self.set_, key) is not None}
-        if not given:
-            raise ValueError("set is empty: nothing would change")
-        if self.link is not None and "speed" in given:
-            raise ValueError("speed is set on a cell or a server, not on a link")
-        if self.link is None and given != {"speed"}:
-            raise ValueError(f"{', '.join(sorted(given - {'speed'}))} is set on a link, not on a server")
-        return self
-
-
 # --- the whole ----------------------------------------------------------------------------------------------
 
 
@@ -463,7 +390,7 @@ def _scaled_value(value: Any, time_scale: float, power: int) -> Any:
         return {key: _scaled_value(each, time_scale, power) for key, each in value.items()}
     if isinstance(value, tuple):
         return tuple(_scaled_value(each, time_scale, power) for each in value)
-    if isinstance(value, Step):
+    if isinstance(value, Step | Relative):
         return value.scaled(time_scale)
     if power == 0 or not isinstance(value, float):
         return value

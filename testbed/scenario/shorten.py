@@ -6,7 +6,9 @@ policies stay as they are, so what happens between two events is the same, there
 
 from __future__ import annotations
 
-from testbed.scenario.schema import FaultLine, Root, Scenario, Traffic
+from testbed.scenario.fault_words import FaultLine, RandomFaults
+from testbed.scenario.schema import Root, Scenario, Traffic
+from testbed.scenario.words import Words
 
 
 def with_duration(scenario: Scenario, duration_s: float) -> Scenario:
@@ -23,8 +25,24 @@ def with_duration(scenario: Scenario, duration_s: float) -> Scenario:
 
 
 def _moved_fault(line: FaultLine, factor: float) -> FaultLine:
-    length_s = None if line.for_ is None else line.for_ * factor
-    return line.model_copy(update={"at": line.at * factor, "for_": length_s})
+    instants = ("at", "for_", "from_", "to", "every")
+    moved = line.model_copy(update=_moved(line, instants, factor))
+    return (
+        moved
+        if line.random is None
+        else moved.model_copy(update={"random": _moved_random(line.random, factor)})
+    )
+
+
+def _moved_random(random: RandomFaults, factor: float) -> RandomFaults:
+    """As many faults as before, each as much of the run."""
+    kinds = tuple(kind.model_copy(update=_moved(kind, ("for_",), factor)) for kind in random.kinds)
+    changes = {"rate": random.rate / factor, "kinds": kinds}
+    return random.model_copy(update={**_moved(random, ("from_", "to"), factor), **changes})
+
+
+def _moved(words: Words, keys: tuple[str, ...], factor: float) -> dict[str, float]:
+    return {key: value * factor for key in keys if (value := getattr(words, key)) is not None}
 
 
 def _moved_root(root: Root, factor: float) -> Root:

@@ -6,10 +6,13 @@ impairment is what the lines of the scenario that match it say, later lines over
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 
+from testbed.scenario.fault_words import Setting
+from testbed.scenario.link_words import Flap, Impairment, Jitter, Reorder, Replay
 from testbed.scenario.policy_words import (
     DEFAULT_LEAF_POLICY,
     IdleQueuePolicy,
@@ -17,7 +20,8 @@ from testbed.scenario.policy_words import (
     ProbingPolicy,
     ReportPolicy,
 )
-from testbed.scenario.schema import FaultLine, Impairment, Jitter, Scenario
+from testbed.scenario.relative import changed
+from testbed.scenario.schema import Scenario
 from testbed.scenario.view_words import ViewWords
 
 
@@ -33,21 +37,52 @@ class Node:
 
 @dataclass(frozen=True)
 class Effect:
-    """What a link does to messages: base delay, spread, loss, and whether order is kept."""
+    """What a link does to messages.
+
+    Attributes:
+        delay_s: base delay.
+        jitter: its spread.
+        loss: probability of a drop, or share of the messages dropped where losses come in bursts.
+        order: 'kept' or 'free'.
+        correlation: of the delays of one message and the next, by their normal scores.
+        loss_burst: mean number of losses in a row; None: independent losses.
+        duplicate: probability that a message comes twice.
+        reorder: which messages are released out of turn; None: none.
+        rate: messages per second that the link carries; infinite: any number.
+        bandwidth: bytes per second that it carries; infinite: any number.
+        queue: messages that may wait for the rate or the bandwidth.
+        cut: nothing passes.
+        flap: when it is down; None: never.
+        replay: file of its delay and loss over time; None: none.
+    """
 
     delay_s: float = 0.0
     jitter: Jitter | None = None
     loss: float = 0.0
     order: str = "free"
+    correlation: float = 0.0
+    loss_burst: float | None = None
+    duplicate: float = 0.0
+    reorder: Reorder | None = None
+    rate: float = math.inf
+    bandwidth: float = math.inf
+    queue: int = 0
+    cut: bool = False
+    flap: Flap | None = None
+    replay: Replay | None = None
 
-    def changed(self, words: Impairment) -> Effect:
-        """This effect with the keys that `words` gives."""
-        return Effect(
-            self.delay_s if words.delay is None else words.delay,
-            self.jitter if words.jitter is None else words.jitter,
-            self.loss if words.loss is None else words.loss,
-            self.order if words.order is None else words.order,
-        )
+    def changed(self, words: Impairment | Setting) -> Effect:
+        """This effect with the keys that `words` gives; a relative delay is one of the delay so far."""
+        given = {key: value for key in _EFFECT_KEYS if (value := getattr(words, key, None)) is not None}
+        return replace(self, delay_s=changed(self.delay_s, words.delay), **given)
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether a message of this link gets one release by its key alone, or is lost by it."""
+        return self == Effect(self.delay_s, self.jitter, self.loss, self.order)
+
+
+_EFFECT_KEYS = tuple(each.name for each in fields(Effect) if each.name != "delay_s")
 
 
 @dataclass(frozen=True)
@@ -152,29 +187,6 @@ def matching_nodes(scenario: Scenario, nodes: dict[str, Node], pattern: str) -> 
         if fnmatchcase(node.name, pattern)
         or (node.kind == "leaf" and fnmatchcase(f"cell.{node.cell}", pattern))
     ]
-
-
-def matching_links(scenario: Scenario, topology: Topology, line: FaultLine) -> list[Link]:
-    """The links that a fault line touches; empty for a fault on servers."""
-    if line.link is None:
-        return []
-    sources = set(matching_nodes(scenario, topology.nodes, line.link.from_))
-    targets = set(matching_nodes(scenario, topology.nodes, line.link.to))
-    return [
-        link
-        for link in topology.links
-        if link.source in sources and link.target in targets and line.link.path in (None, link.path)
-    ]
-
-
-def matching_servers(scenario: Scenario, topology: Topology, line: FaultLine) -> list[str]:
-    """The servers that a fault line touches; empty for a fault on links."""
-    if line.cell is not None:
-        return list(topology.servers[line.cell])
-    if line.server is not None:
-        named = matching_nodes(scenario, topology.nodes, line.server)
-        return [name for name in named if topology.nodes[name].kind == "server"]
-    return []
 
 
 def _leaves(scenario: Scenario) -> dict[str, tuple[str, ...]]:

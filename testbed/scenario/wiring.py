@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from testbed.scenario.fault_findings import fault_actions, fault_findings
+from testbed.scenario.fault_words import Setting
 from testbed.scenario.finding import Finding, Keys, time_text
-from testbed.scenario.schema import Impairment, Scenario
+from testbed.scenario.link_words import Impairment
+from testbed.scenario.schema import Scenario
 from testbed.scenario.spelling import listed, nearest
 from testbed.scenario.topology import (
     Effect,
     Node,
+    Topology,
     build_nodes,
     build_topology,
-    matching_links,
     matching_nodes,
 )
 
@@ -42,9 +45,8 @@ def wiring_findings(scenario: Scenario) -> Iterator[Finding]:
     nodes = build_nodes(scenario)
     yield from _groups(scenario, nodes)
     yield from _processes(scenario, nodes)
-    bad = list(_link_ends(scenario, nodes))
-    yield from bad
-    yield from _fault_servers(scenario, nodes)
+    yield from _link_ends(scenario, nodes)
+    yield from fault_findings(scenario, nodes)
     leaf_policies = {cell.leaf.policy for cell in scenario.cells.values()} - {None}
     if leaf_policies <= set(scenario.policies):
         yield from dict.fromkeys(_spreads(scenario))
@@ -109,9 +111,9 @@ def _link_ends(scenario: Scenario, nodes: dict[str, Node]) -> Iterator[Finding]:
         (("links", i), line.from_, line.to, line.path) for i, line in enumerate(scenario.links)
     ]
     lines += [
-        (("faults", i, "link"), line.link.from_, line.link.to, line.link.path)
-        for i, line in enumerate(scenario.faults)
-        if line.link is not None
+        ((*keys, "link"), action.link.from_, action.link.to, action.link.path)
+        for keys, action in fault_actions(scenario)
+        if action.link is not None
     ]
     for keys, source, target, path in lines:
         bad = [
@@ -146,53 +148,58 @@ def _no_link(
         yield Finding((*keys, "path"), problem, listed(sorted(joined)))
 
 
-def _fault_servers(scenario: Scenario, nodes: dict[str, Node]) -> Iterator[Finding]:
-    for i, fault in enumerate(scenario.faults):
-        if fault.server is None:
-            continue
-        matched = matching_nodes(scenario, nodes, fault.server)
-        if not any(nodes[name].kind == "server" for name in matched):
-            servers = [name for name, node in nodes.items() if node.kind == "server"]
-            problem = f"{fault.server!r} matches no server{nearest(fault.server, servers)}"
-            yield Finding(("faults", i, "server"), problem, listed(servers))
-
-
 class _Spread(NamedTuple):
     """The effect on one link, and which lines gave it its delay and its jitter."""
 
     effect: Effect
     delay_keys: Keys = ()
     jitter_keys: Keys = ()
+    loss_keys: Keys = ()
+    burst_keys: Keys = ()
 
-    def changed(self, words: Impairment, keys: Keys) -> _Spread:
+    def changed(self, words: Impairment | Setting, keys: Keys) -> _Spread:
         return _Spread(
             self.effect.changed(words),
             self.delay_keys if words.delay is None else (*keys, "delay"),
             self.jitter_keys if words.jitter is None else (*keys, "jitter"),
+            self.loss_keys if words.loss is None else (*keys, "loss"),
+            self.burst_keys if words.loss_burst is None else (*keys, "loss_burst"),
         )
 
 
 def _spreads(scenario: Scenario) -> Iterator[Finding]:
     """Jitter that does not fit the delay it is added to, on any link, as it is and under any one fault."""
-    words = [*scenario.links, *(fault.set_ for fault in scenario.faults)]
-    if not any(each.jitter is not None for each in words):
+    actions = [(keys, action) for keys, action in fault_actions(scenario) if action.link is not None]
+    words = [*scenario.links, *(action.setting for _, action in actions)]
+    if not any(each.jitter is not None or each.loss_burst is not None for each in words):
         return
     topology = build_topology(scenario)
     spreads = [_Spread(Effect())] * len(topology.links)
     for i, line in enumerate(scenario.links):
-        sources = set(matching_nodes(scenario, topology.nodes, line.from_))
-        targets = set(matching_nodes(scenario, topology.nodes, line.to))
-        for link in topology.links:
-            if link.source in sources and link.target in targets and line.path in (None, link.path):
-                spreads[link.number] = spreads[link.number].changed(line, ("links", i))
+        for number in _matching(scenario, topology, line.from_, line.to, line.path):
+            spreads[number] = spreads[number].changed(line, ("links", i))
     for spread in spreads:
         yield from _too_wide(spread)
-    for i, fault in enumerate(scenario.faults):
-        for link in matching_links(scenario, topology, fault):
-            yield from _too_wide(spreads[link.number].changed(fault.set_, ("faults", i, "set")))
+    for keys, action in actions:
+        assert action.link is not None, "actions on links alone were kept"
+        for number in _matching(scenario, topology, action.link.from_, action.link.to, action.link.path):
+            yield from _too_wide(spreads[number].changed(action.setting, (*keys, "set")))
+
+
+def _matching(
+    scenario: Scenario, topology: Topology, source: str, target: str, path: str | None
+) -> list[int]:
+    sources = set(matching_nodes(scenario, topology.nodes, source))
+    targets = set(matching_nodes(scenario, topology.nodes, target))
+    return [
+        link.number
+        for link in topology.links
+        if link.source in sources and link.target in targets and path in (None, link.path)
+    ]
 
 
 def _too_wide(spread: _Spread) -> Iterator[Finding]:
+    yield from _too_lossy(spread)
     jitter, delay_s = spread.effect.jitter, spread.effect.delay_s
     if jitter is None:
         return
@@ -200,6 +207,20 @@ def _too_wide(spread: _Spread) -> Iterator[Finding]:
     if jitter.uniform is not None and jitter.uniform > delay_s:
         problem = f"{time_text(jitter.uniform)} is wider than {{other}}, {time_text(delay_s)}"
         yield Finding((*spread.jitter_keys, "uniform"), problem, "a time up to the delay", delay_keys)
-    if jitter.lognormal is not None and jitter.lognormal > 0 and delay_s == 0:
-        problem = f"{time_text(jitter.lognormal)} is spread around {{other}}, which is 0"
-        yield Finding((*spread.jitter_keys, "lognormal"), problem, "a delay above 0", delay_keys)
+    if jitter.exponential is not None and jitter.exponential > delay_s:
+        problem = f"{time_text(jitter.exponential)} is more than {{other}}, {time_text(delay_s)}, of which it is a part"
+        yield Finding((*spread.jitter_keys, "exponential"), problem, "a time up to the delay", delay_keys)
+    for name in ("lognormal", "pareto"):
+        sd_s = getattr(jitter, name)
+        if sd_s is not None and sd_s > 0 and delay_s == 0:
+            problem = f"{time_text(sd_s)} is spread around {{other}}, which is 0"
+            yield Finding((*spread.jitter_keys, name), problem, "a delay above 0", delay_keys)
+
+
+def _too_lossy(spread: _Spread) -> Iterator[Finding]:
+    """A mean loss that bursts of the mean length cannot reach: at least one message is kept between two of them."""
+    loss, burst = spread.effect.loss, spread.effect.loss_burst
+    if burst is not None and burst / (burst + 1.0) < loss < 1.0:
+        keys = spread.loss_keys or (*spread.burst_keys[:-1], "loss")
+        problem = f"{loss * 100:g} % is more than bursts of {burst:g} can lose ({{other}})"
+        yield Finding(keys, problem, f"up to {100 * burst / (burst + 1.0):.4g} %", spread.burst_keys)

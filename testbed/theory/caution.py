@@ -9,7 +9,7 @@ from testbed.links.delay import mean_delay_s
 from testbed.scenario.policy_words import FlowPolicy
 from testbed.scenario.quantity import format_s
 from testbed.scenario.schema import Scenario
-from testbed.scenario.topology import Topology, leaf_policy, reads_reports
+from testbed.scenario.topology import Effect, Topology, leaf_policy, reads_reports
 from testbed.scenario.view_words import ViewWords
 from testbed.theory.feedback import Feedback, acts_on_reports, interval_s, is_memoryless_enough
 from testbed.theory.loop_delay import PathDelays, reports_of
@@ -202,7 +202,7 @@ def _of_jitter(topology: Topology) -> Iterator[str]:
         if link.effect.jitter and not link.effect.jitter.table
     }
     for effect, link in effects.items():
-        mean_s = mean_delay_s(effect)
+        mean_s = mean_delay_s(Effect(effect.delay_s, effect.jitter))
         if abs(mean_s - effect.delay_s) > NOTICED * effect.delay_s:
             yield (
                 f"the jitter from {link.source} to {link.target} ({link.path}) is cut at 0:"

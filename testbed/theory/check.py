@@ -15,11 +15,12 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from testbed.scenario.fault_plan import Fault, fault_plan, until_text
 from testbed.scenario.load import ScenarioFile
 from testbed.scenario.process_map import process_map
 from testbed.scenario.quantity import format_s
-from testbed.scenario.schema import FaultLine, Scenario
-from testbed.scenario.topology import Topology, build_topology, leaf_policy, matching_links, matching_servers
+from testbed.scenario.schema import Scenario
+from testbed.scenario.topology import Topology, build_topology, leaf_policy
 from testbed.theory.caution import cautions, reports_per_s
 from testbed.theory.feedback import Feedback, FlowStep, feedbacks
 from testbed.theory.loop_delay import PathDelay, PathDelays
@@ -336,27 +337,14 @@ def _step_row(loop: Feedback, flow: FlowStep) -> Row:
 
 
 def _faults_section(arm: Arm) -> Section:
-    lines = sorted(arm.scenario.faults, key=lambda line: line.at)
-    return Section("Faults", ("at", "until", "on", "sets"), tuple(_fault_row(arm, line) for line in lines))
+    faults = sorted(fault_plan(arm.scenario, arm.topology), key=lambda fault: fault.at_s)
+    return Section("Faults", ("at", "until", "on", "sets"), tuple(_fault_row(arm, fault) for fault in faults))
 
 
-def _fault_row(arm: Arm, line: FaultLine) -> Row:
-    until = "the end" if line.for_ is None else format_s(line.at + line.for_)
-    if line.link is not None:
-        count = len(matching_links(arm.scenario, arm.topology, line))
-        path = "all paths" if line.link.path is None else line.link.path
-        on = f"{line.link.from_} to {line.link.to}, {path} ({count} links)"
-    else:
-        count = len(matching_servers(arm.scenario, arm.topology, line))
-        on = f"{line.cell or line.server} ({count} servers)"
-    words = line.set_.model_dump(mode="json", exclude_none=True)
-    return format_s(line.at), until, on, ", ".join(f"{key} {_setting(value)}" for key, value in words.items())
-
-
-def _setting(value: object) -> str:
-    if isinstance(value, dict):
-        return " ".join(f"{key} {_setting(each)}" for key, each in value.items())
-    return str(value)
+def _fault_row(arm: Arm, fault: Fault) -> Row:
+    kinds = {arm.topology.nodes[name].kind for name in fault.nodes}
+    reach = f"{len(fault.nodes)} {kinds.pop()}s" if kinds else f"{len(fault.links)} links"
+    return format_s(fault.at_s), until_text(fault.until_s), f"{fault.target} ({reach})", fault.text
 
 
 def _cautions_section(arm: Arm) -> Section:

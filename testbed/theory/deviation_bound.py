@@ -151,9 +151,9 @@ def _unproven(scenario: Scenario) -> list[str]:
     lines = [line for root in scenario.roots.values() for line in root.traffic]
     if any(line.stages is not None or line.trace is not None for line in lines):
         reasons.append("the rates change")
-    if any(words.jitter is not None for words in scenario.links):
+    if any(words.jitter or words.replay or words.reorder or words.rate for words in scenario.links):
         reasons.append("the delays vary")
-    if any(words.loss for words in scenario.links):
+    if any(words.loss or words.flap or words.replay for words in scenario.links):
         reasons.append("reports or requests are lost")
     return reasons
 

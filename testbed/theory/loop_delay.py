@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from testbed.links.delay import least_delay_s, mean_delay_s
+from testbed.links.delay import least_delay_s, mean_delay_s, mean_loss
 from testbed.scenario.policy_words import FlowPolicy, Policy
 from testbed.scenario.schema import Reports, Scenario
 from testbed.scenario.topology import Effect, Topology, root_name
@@ -50,7 +50,7 @@ def of_effects(effects: list[Effect]) -> PathDelay:
     return PathDelay(
         sum(mean_delay_s(effect) for effect in effects) / len(effects),
         min(least_delay_s(effect) for effect in effects),
-        sum(effect.loss for effect in effects) / len(effects),
+        sum(mean_loss(effect) for effect in effects) / len(effects),
     )
 
 

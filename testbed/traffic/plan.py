@@ -1,12 +1,13 @@
 """The plan of a run: every request's arrival, class and tokens, fixed by the seed before the run begins.
 
-It hangs on the seed, the roots and their traffic alone; every arm and engine that shares these faces the very
-same requests. A request's id is its position in the plan.
+It hangs on the seed, the roots, their traffic and the faults of the load alone; every arm and engine that shares
+these faces the very same requests. A request's id is its position in the plan.
 """
 
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,9 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testbed.errors import RunError
+from testbed.scenario.fault_plan import Fault
 from testbed.scenario.schema import Scenario, Traffic
 from testbed.traffic.arrivals import Piece, draw_arrivals, even_phase, numpy_stream, pieces_of
 from testbed.traffic.capacity import stage_rates, trace_lines, trace_window
+from testbed.traffic.load_faults import Stream, load_faults, with_demand, with_load_faults
 from testbed.traffic.sessions import prompts_in_sessions, shares_prompts
 from testbed.traffic.sharing import RootSharing, Sharing, joined_sharing, nothing_shared
 from testbed.traffic.trace import deal
@@ -80,27 +83,17 @@ class Plan:
         )
 
 
-class _Stream(NamedTuple):
-    """The requests of one line of traffic."""
-
-    root: int
-    traffic: int
-    class_index: int
-    at_s: NDArray[np.float64]
-    prompt_tokens: NDArray[np.int64]
-    output_tokens: NDArray[np.int64]
-    sharing: Sharing
-
-
 def build_plan(scenario: Scenario) -> Plan:
     """The plan of a scenario in run time (`scaled()`); it may be empty.
 
     Raises:
         RunError: a trace is missing or malformed, or there would be more than `MOST_REQUESTS` requests.
     """
-    streams = _drawn_streams(scenario)
+    faults = load_faults(scenario)
+    streams = _drawn_streams(scenario, faults)
     for name in scenario.traces:
         streams += _replayed_streams(scenario, name)
+    streams = with_load_faults(scenario, faults, streams)
     streams.sort(key=lambda stream: (stream.root, stream.traffic))
     sharing = joined_sharing([stream.sharing for stream in streams])
     at_s = _joined([stream.at_s for stream in streams], np.float64)
@@ -116,7 +109,7 @@ def build_plan(scenario: Scenario) -> Plan:
     )
 
 
-def _drawn_streams(scenario: Scenario) -> list[_Stream]:
+def _drawn_streams(scenario: Scenario, faults: Sequence[Fault]) -> list[Stream]:
     """The requests of the lines that are drawn, not replayed."""
     lines = [
         (position, root, index, line)
@@ -125,7 +118,9 @@ def _drawn_streams(scenario: Scenario) -> list[_Stream]:
         if line.trace is None
     ]
     pieces = [
-        pieces_of(line, stage_rates(scenario, root, index), scenario.duration)
+        with_demand(
+            pieces_of(line, stage_rates(scenario, root, index), scenario.duration), faults, root, line.class_
+        )
         for _, root, index, line in lines
     ]
     _refuse_too_many(
@@ -146,7 +141,7 @@ def _drawn(
     line: Traffic,
     pieces: list[Piece],
     phase: float,
-) -> _Stream:
+) -> Stream:
     words = scenario.classes[line.class_]
     streams = {
         purpose: numpy_stream(scenario.seed, root, index, purpose)
@@ -162,10 +157,10 @@ def _drawn(
             scenario, root, index, rate_per_s, prompt_tokens, output_tokens
         )
     class_index = list(scenario.classes).index(line.class_)
-    return _Stream(position, index, class_index, at_s, prompt_tokens, output_tokens, sharing)
+    return Stream(position, index, class_index, at_s, prompt_tokens, output_tokens, sharing)
 
 
-def _replayed_streams(scenario: Scenario, name: str) -> list[_Stream]:
+def _replayed_streams(scenario: Scenario, name: str) -> list[Stream]:
     """The requests of a trace, dealt to the lines that replay it by their weights."""
     lines = trace_lines(scenario, name)
     if not lines:
@@ -178,7 +173,7 @@ def _replayed_streams(scenario: Scenario, name: str) -> list[_Stream]:
         mine = rows.where(dealt == number)
         class_index = classes.index(scenario.roots[root].traffic[index].class_)
         streams.append(
-            _Stream(
+            Stream(
                 roots.index(root),
                 index,
                 class_index,

@@ -12,7 +12,9 @@ import numpy as np
 from testbed.analysis.records import Table, Tables
 from testbed.links.lateness import BIN_COUNT, bin_of
 from testbed.record.outcome import LedgerLine, RunOutcome
+from testbed.scenario.fault_plan import fault_plan
 from testbed.scenario.schema import Scenario
+from testbed.scenario.topology import build_topology
 
 CELLS = ("us", "eu", "asia")
 ROOTS = ("west", "north", "south")
@@ -273,10 +275,25 @@ def made_tables(scenario: Scenario, shares: Shares, *, updates: bool = False, **
         "cells": made_samples(scenario),
         "lateness": made_lateness(scenario),
         "processes": made_processes(),
+        "faults": made_faults(scenario),
+    }
+
+
+def made_faults(scenario: Scenario) -> Table:
+    """The faults of the scenario as its plan has them."""
+    plan = fault_plan(scenario, build_topology(scenario))
+    return {
+        "fault": np.arange(len(plan)),
+        "target": np.array([fault.target for fault in plan], object),
+        "parameters": np.array([fault.text for fault in plan], object),
+        "planned_at_s": np.array([fault.at_s for fault in plan], float),
+        "heal_planned_at_s": np.array(
+            [fault.until_s if math.isfinite(fault.until_s) else math.nan for fault in plan], float
+        ),
     }
 
 
 def made_outcome(**changes: Any) -> RunOutcome:
     """The end of a sound live run."""
-    ledger = (LedgerLine("root.west", "us/leaf-1", "request", 100, 1, 98, 1),)
+    ledger = (LedgerLine("root.west", "us/leaf-1", "request", 100, 0, {"loss": 1}, 98, 1),)
     return replace(OUTCOME, ledger=ledger, **changes)

@@ -58,12 +58,15 @@ def test_a_log_without_an_end_or_an_interruption_makes_a_run_incomplete():
 
 
 def test_a_gap_in_a_ledger_makes_a_run_invalid():
-    gap = LedgerLine("root.west", "us/leaf-1", "request", 100, 1, 97, 1)
+    gap = LedgerLine("root.west", "us/leaf-1", "request", 100, 0, {"loss": 1}, 97, 1)
 
     found = verdict(outcome=made_outcome().__class__("live", "actual", 22.0, True, ledger=(gap,)))
 
     assert found.word == "invalid"
-    assert "sent 100, but 1 lost + 97 delivered + 1 under way leave 1 unaccounted for" in found.reasons[0]
+    assert (
+        "sent 100 and copied 0, but 1 dropped + 97 delivered + 1 under way leave 1 unaccounted for"
+        in found.reasons[0]
+    )
 
 
 def test_a_broken_law_makes_a_run_invalid_even_under_virtual_time():

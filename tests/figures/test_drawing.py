@@ -10,7 +10,15 @@ from testbed.figures.page import MOST_COLUMNS, columns_for, faults_of
 from testbed.figures.shares import draw_shares
 from testbed.record.outcome import RunOutcome
 from testbed.scenario.schema import Scenario
-from tests.analysis.made_arms import made_lateness, made_outcome, made_scenario, made_tables, steady, swinging
+from tests.analysis.made_arms import (
+    made_faults,
+    made_lateness,
+    made_outcome,
+    made_scenario,
+    made_tables,
+    steady,
+    swinging,
+)
 
 FAULT = {"at": "12 s", "for": "4 s", "cell": "eu", "set": {"speed": 0.4}}
 
@@ -57,7 +65,7 @@ def test_every_figure_says_which_run_it_shows(arms):
         assert "Scenario herding, seed 1, live engine" in words
         assert f"{arms[0].summary['requests']['completed']:,} of" in words
         assert "verdict: valid in each arm" in words
-        assert "Fault: eu speed 0.4 at 12 s for 4 s." in words
+        assert "Fault: cell eu: speed 0.4 at 12 s for 4 s." in words
 
 
 def test_arms_share_their_axes(arms):
@@ -165,6 +173,6 @@ def test_faults_are_told_in_words():
         "set": {"delay": "2 s", "loss": "5 %"},
     }
     scenario = made_scenario(faults=[line])
-    arm = DrawnArm("flow", scenario, {}, {})
+    arm = DrawnArm("flow", scenario, {"faults": made_faults(scenario)}, {})
 
-    assert faults_of(arm) == ["cell.us to root.* (observation) delay 2.0 s, loss 5 % at 3 s for good"]
+    assert faults_of(arm) == ["link cell.us -> root.* observation: delay 2 s, loss 5 % at 3 s for good"]

@@ -13,7 +13,7 @@ from scipy import stats
 
 from testbed.draw import key_base, uniform
 from testbed.links.delay import delay_quantile, least_delay_s, mean_delay_s
-from testbed.scenario.schema import Jitter
+from testbed.scenario.link_words import JITTERS, Jitter
 from testbed.scenario.topology import Effect
 
 DRAWS = 20_000
@@ -33,6 +33,14 @@ def lognormal_cdf(mean_s: float, sd_s: float) -> Callable[[np.ndarray], np.ndarr
     return stats.lognorm(math.sqrt(variance), scale=mean_s * math.exp(-variance / 2)).cdf
 
 
+def pareto_cdf(mean_s: float, sd_s: float) -> Callable[[np.ndarray], np.ndarray]:
+    """By the moments of the Pareto distribution: mean a m/(a-1), variance m^2 a/((a-1)^2 (a-2))."""
+    shape = 1 + math.sqrt(1 + (mean_s / sd_s) ** 2)
+    frozen = stats.pareto(shape, scale=mean_s * (shape - 1) / shape)
+    assert frozen.std() == pytest.approx(sd_s)
+    return frozen.cdf
+
+
 CASES = {
     "normal": (effect(0.020, normal="2 ms"), stats.norm(0.020, 0.002).cdf),
     "normal cut deep": (effect(0.001, normal="2 ms"), stats.truncnorm(-0.5, np.inf, 0.001, 0.002).cdf),
@@ -40,6 +48,9 @@ CASES = {
     "uniform": (effect(0.020, uniform="5 ms"), stats.uniform(0.015, 0.010).cdf),
     "uniform cut": (effect(0.002, uniform="5 ms"), stats.uniform(0.0, 0.007).cdf),
     "lognormal": (effect(0.020, lognormal="10 ms"), lognormal_cdf(0.020, 0.010)),
+    "pareto": (effect(0.020, pareto="10 ms"), pareto_cdf(0.020, 0.010)),
+    "exponential": (effect(0.020, exponential="15 ms"), stats.expon(0.005, 0.015).cdf),
+    "exponential alone": (effect(0.020, exponential="20 ms"), stats.expon(0.0, 0.020).cdf),
     "table": (effect(0.020, table=[f"{value} s" for value in TABLE_S]), table_cdf(0.020)),
 }
 
@@ -110,7 +121,7 @@ def test_doubling_every_duration_doubles_every_delay_to_the_bit(name: str) -> No
     assert jitter is not None
     doubled_words = {
         key: [f"{2 * each!r} s" for each in value] if isinstance(value, tuple) else f"{2 * value!r} s"
-        for key in ("normal", "uniform", "lognormal", "table")
+        for key in JITTERS
         if (value := getattr(jitter, key)) is not None
     }
     doubled = effect(2 * of.delay_s, **doubled_words)

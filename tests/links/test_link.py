@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from testbed.links.link import DelayLine, LinkModel
 from testbed.roles.messages import Message, Request
-from testbed.scenario.schema import Impairment, Jitter
+from testbed.scenario.link_words import Impairment, Jitter
 from testbed.scenario.topology import Effect, Link
 
 SEED = 11
@@ -97,7 +97,7 @@ def test_loss_and_delay_are_independent() -> None:
 def test_the_same_seed_gives_the_same_draws_in_interpreters_of_other_hash_seeds() -> None:
     """The seed flag of a well-known injector had no effect: names must not pass through hash()."""
     code = (
-        "import json; from testbed.links.link import LinkModel; from testbed.scenario.schema import Jitter;"
+        "import json; from testbed.links.link import LinkModel; from testbed.scenario.link_words import Jitter;"
         "from testbed.scenario.topology import Effect, Link;"
         "jitter = Jitter.model_validate({'normal': '2 ms'});"
         "model = LinkModel(11, Link(0, 'root.west', 'us/leaf-1', 'request', Effect(0.02, jitter, 0.1)));"

@@ -157,11 +157,11 @@ def bins(*lateness_s: float) -> list[int]:
 
 # In run time and wall time, as the engine writes them: link 0 in its first two seconds, and link 1 in virtual time.
 LINK_ROWS: list[tuple[str, str, tuple[Any, ...]]] = [
-    ("root.west", "sent", (0, 1.0003, 5, 1, 0.16)),
+    ("root.west", "sent", (0, 1.0003, 5, 1, 1, 1, 2, 3, 0.16)),
     ("us/leaf-1", "delivered", (0, 0.9998, 3, 1, 0.006, 0.004, bins(0.001, 0.001, 0.004))),
     ("us/leaf-1", "delivered", (0, 1.2, 1, 0, 0.01, 0.01, bins(0.01))),
     ("us/leaf-1", "delivered", (0, 2.0, 2, 0, 0.004, 0.002, bins(0.002, 0.002))),
-    ("root.north", "sent", (1, 3.0, 2, 2, 0.0)),
+    ("root.north", "sent", (1, 3.0, 2, 2, 0, 0, 0, 0, 0.0)),
     ("us/leaf-1", "delivered", (2, 3.0, 4, 0, 0.0, 0.0, ())),
 ]
 
@@ -357,7 +357,11 @@ def test_links_join_both_ends_by_second(tables: dict[str, Columns]) -> None:
             "path": [TOPOLOGY.links[i].path for i in (0, 0, 1, 2)],
             "at_s": [0.5, 1.0, 1.5, 1.5],
             "sent": [5, 0, 2, 0],
-            "lost": [1, 0, 2, 0],
+            "dropped_loss": [1, 0, 2, 0],
+            "dropped_cut": [1, 0, 0, 0],
+            "dropped_queue": [1, 0, 0, 0],
+            "duplicated": [2, 0, 0, 0],
+            "reordered": [3, 0, 0, 0],
             "delivered": [4, 2, 0, 4],
             "inversions": [1, 0, 0, 0],
             "drawn_s_mean": [0.16 / 4 / SCALE, NAN, NAN, NAN],
@@ -378,7 +382,7 @@ def test_lateness_sums_up_each_link(tables: dict[str, Columns]) -> None:
         first,
         {
             "sent": [5, 2, 0, 0],
-            "lost": [1, 2, 0, 0],
+            "dropped_loss": [1, 2, 0, 0],
             "delivered": [6, 0, 4, 0],
             "lateness_s_mean": [0.02 / 6, NAN, 0.0, NAN],
             "lateness_s_p50": [bin_end_s(bin_of(0.002)), NAN, 0.0, NAN],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from testbed.runtime.timeline import Change, node_changes
+from testbed.scenario.fault_plan import fault_plan
 from testbed.scenario.topology import Topology, build_topology
 from tests.runtime.fake_sockets import TEXT, pair_world
 
@@ -10,7 +11,8 @@ from tests.runtime.fake_sockets import TEXT, pair_world
 def changes(faults: str, node: str) -> tuple[list[Change], Topology]:
     """The changes of a node in the pair scenario with these fault lines."""
     world = pair_world(text=f"{TEXT}faults:\n{faults}")
-    return node_changes(world.scenario, world.topology, node), build_topology(world.scenario)
+    plan = fault_plan(world.scenario, world.topology)
+    return node_changes(plan, world.topology, node), build_topology(world.scenario)
 
 
 def test_the_sender_alone_changes_a_link() -> None:
@@ -39,7 +41,7 @@ def test_of_overlapping_speeds_the_latest_holds_and_healing_falls_back() -> None
 
     server, _ = changes(lines, "a/server-1")
 
-    assert [(each.fault, each.healed, each.speed) for each in server] == [
+    assert [(each.fault, each.healed, dict(each.settings)["speed"]) for each in server] == [
         (0, False, 0.5),
         (1, False, 0.25),
         (2, False, 0.75),
@@ -52,7 +54,7 @@ def test_speed_is_that_of_the_profile_again_when_all_have_healed() -> None:
     """Nothing is left of a fault that has healed."""
     server, _ = changes("  - {at: 0.1 s, for: 0.1 s, cell: a, set: {speed: 0.5}}\n", "a/server-1")
 
-    assert [each.speed for each in server] == [0.5, 1.0]
+    assert [dict(each.settings)["speed"] for each in server] == [0.5, 1.0]
 
 
 def test_at_one_instant_healing_goes_first() -> None:
@@ -61,7 +63,7 @@ def test_at_one_instant_healing_goes_first() -> None:
 
     server, _ = changes(lines, "a/server-1")
 
-    assert [(each.fault, each.healed, each.speed) for each in server] == [
+    assert [(each.fault, each.healed, dict(each.settings)["speed"]) for each in server] == [
         (1, False, 0.5),
         (1, True, 1.0),
         (0, False, 0.25),

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from testbed.errors import ScenarioError
 from testbed.scenario import arms, policy_words, schema
+from testbed.scenario.link_words import Jitter
 from testbed.scenario.load import dump_scenario, load_scenario, scenario_from_text
 from testbed.scenario.policy_words import FlowPolicy, UserPolicy
 from testbed.scenario.quantity import Step
@@ -259,7 +260,7 @@ def test_another_distribution_replaces_the_one_that_was_there() -> None:
 
     assert scenario.classes["sand"].output_tokens == Tokens(fixed=8)
     assert scenario.classes["sand"].timeout == 10.0
-    assert scenario.links[0].jitter == schema.Jitter(uniform="1 ms")
+    assert scenario.links[0].jitter == Jitter(uniform="1 ms")
 
 
 def test_a_key_that_does_not_exist_yet_may_be_created_where_its_parent_exists() -> None:

@@ -51,6 +51,7 @@ def after(lines: str) -> str:
 
 
 # What messages accept, where that is long.
+LINK_KEYS = "from, to, path, delay, jitter, correlation, loss, loss_burst, duplicate, reorder, rate, bandwidth, queue, flap, replay, order"
 KEYS = "name, duration, warmup, drain, seed, time_scale, dating, groups, cells, roots, reports, classes, policies, traces, links, faults, records, live, processes, arms, expect"
 KINDS = ", ".join((*POLICY_KINDS, "my_module:MyPolicy"))
 TOKENS = "a whole number from 1 or a mapping with the keys fixed, lognormal, geometric, quantiles"
@@ -143,7 +144,7 @@ MALFORMED = {
     ),
     "a misspelt key of a link": (
         edit("delay: 20 ms", "dealy: 20 ms"),
-        "16: links[0].dealy: unknown key (delay?); accepted: from, to, path, delay, jitter, loss, order",
+        f"16: links[0].dealy: unknown key (delay?); accepted: {LINK_KEYS}",
     ),
     "a negative delay": (
         edit("delay: 20 ms", "delay: -5 ms"),
@@ -622,11 +623,11 @@ MALFORMED = {
     ),
     "jitter of two kinds": (
         edit("delay: 20 ms", "jitter: {normal: 2 ms, uniform: 3 ms}"),
-        "16: links[0].jitter: exactly one of normal, uniform, lognormal, table is due, normal and uniform are given",
+        "16: links[0].jitter: exactly one of normal, uniform, lognormal, pareto, exponential, table is due, normal and uniform are given",
     ),
     "a time for jitter": (
         edit("delay: 20 ms", "jitter: 2 ms"),
-        "16: links[0].jitter: '2 ms' is given, not a mapping; accepted: a mapping with the keys normal, uniform, lognormal, table",
+        "16: links[0].jitter: '2 ms' is given, not a mapping; accepted: a mapping with the keys normal, uniform, lognormal, pareto, exponential, table",
     ),
     "a misspelt order": (
         edit("delay: 20 ms", "order: keep"),
@@ -654,7 +655,7 @@ MALFORMED = {
     ),
     "a fault of nothing": (
         after("faults:\n  - {at: 1 s, set: {speed: 1}}\n"),
-        "16: faults[0]: exactly one of cell, server, link is due, none is given",
+        "16: faults[0]: exactly one of cell, server, link, partition, root, class is due, none is given",
     ),
     "a fault that changes nothing": (
         after("faults:\n  - {at: 1 s, cell: eu, set: {}}\n"),
@@ -662,7 +663,7 @@ MALFORMED = {
     ),
     "a delay of a cell": (
         after("faults:\n  - {at: 1 s, cell: eu, set: {delay: 1 s}}\n"),
-        "16: faults[0]: delay is set on a link, not on a server",
+        "16: faults[0]: delay is set on a link, not on a cell",
     ),
     "a speed of a link": (
         after("faults:\n  - {at: 1 s, link: {from: cell.us, to: root.*}, set: {speed: 2}}\n"),
@@ -676,13 +677,101 @@ MALFORMED = {
         after("faults:\n  - {at: 1 s, link: {from: root.*, to: cell.*}, set: {jitter: {uniform: 25 ms}}}\n"),
         "16: faults[0].set.jitter.uniform: 25 ms is wider than links[0].delay, 20 ms; accepted: a time up to the delay",
     ),
+    "a rate without a queue": (
+        edit("delay: 20 ms", "rate: 10 /s"),
+        "16: links[0]: queue is missing: how many messages may wait for the rate",
+    ),
+    "a queue without a rate": (
+        edit("delay: 20 ms", "queue: 10"),
+        "16: links[0]: queue goes with rate or bandwidth, which are missing",
+    ),
+    "a bandwidth without its unit": (
+        edit("delay: 20 ms", "bandwidth: 100 kb/s, queue: 1"),
+        "16: links[0].bandwidth: '100 kb/s' has the unknown unit 'kb/s'; accepted: a bandwidth such as '10 Mbit/s' (B/s, kB/s, MB/s, GB/s, bit/s, kbit/s, Mbit/s, Gbit/s)",
+    ),
+    "reordering where order is kept": (
+        edit("delay: 20 ms", "reorder: {fraction: 5 %}, order: kept"),
+        "16: links[0]: reorder does not go with order: kept",
+    ),
+    "a message both ahead and late": (
+        edit("delay: 20 ms", "reorder: {fraction: 5 %, ahead: 1 ms, late: 1 ms}"),
+        "16: links[0].reorder: at most one of ahead, late is due, both are given",
+    ),
+    "a perfect correlation": (
+        edit("delay: 20 ms", "correlation: 1"),
+        "16: links[0].correlation: 1 is out of range; accepted: a number from 0",
+    ),
+    "more loss than bursts can bring": (
+        edit("delay: 20 ms", "loss: 80 %, loss_burst: 3"),
+        "16: links[0].loss: 80 % is more than bursts of 3 can lose (links[0].loss_burst); accepted: up to 75 %",
+    ),
+    "an exponential part wider than the delay": (
+        edit("delay: 20 ms", "delay: 20 ms, jitter: {exponential: 30 ms}"),
+        "16: links[0].jitter.exponential: 30 ms is more than links[0].delay, 20 ms, of which it is a part; accepted: a time up to the delay",
+    ),
+    "a change that is no time": (
+        after("faults:\n  - {at: 1 s, link: {from: root.*, to: cell.*}, set: {delay: +200}}\n"),
+        "16: faults[0].set.delay: 200 has no unit; accepted: a time or a change of it such as '2 s', '+200 ms' or 'x3'",
+    ),
+    "a demand without its x": (
+        after("faults:\n  - {at: 1 s, root: west, set: {demand: 3}}\n"),
+        "16: faults[0].set.demand: 3 is not a factor; accepted: a factor such as 'x3'",
+    ),
+    "a speed for a root": (
+        after("faults:\n  - {at: 1 s, root: west, set: {speed: 3}}\n"),
+        "16: faults[0]: speed is set on a cell or a server, not on a root",
+    ),
+    "a fault that sets nothing": (
+        after("faults:\n  - {at: 1 s, root: west}\n"),
+        "16: faults[0]: set is missing: what the fault changes",
+    ),
+    "a partition that sets something": (
+        after("faults:\n  - {at: 1 s, partition: [root.west, cell.us], set: {delay: 1 s}}\n"),
+        "16: faults[0]: a partition takes neither set nor pick: it cuts the links between its groups",
+    ),
+    "a partition that leaves nobody on one side": (
+        after("faults:\n  - {at: 1 s, partition: [root.west, cell.su]}\n"),
+        "16: faults[0].partition[1]: 'cell.su' matches no node (cell.us?); accepted: a node, a glob or a group, such as root.*, cell.us",
+    ),
+    "a node on both sides of a partition": (
+        after("faults:\n  - {at: 1 s, partition: [cell.*, cell.us]}\n"),
+        "16: faults[0].partition[1]: 'us/leaf-1' is on this side and in faults[0].partition[0]; accepted: each node on one side",
+    ),
+    "a fault of an unknown root": (
+        after("faults:\n  - {at: 1 s, root: wset, set: {demand: x3}}\n"),
+        "16: faults[0].root: 'wset' matches no root; accepted: root.west",
+    ),
+    "a shift to nowhere": (
+        after("faults:\n  - {at: 1 s, root: west, set: {shift: {to: east, share: 50 %}}}\n"),
+        "16: faults[0].set.shift.to: 'east' is not in roots (west?); accepted: west",
+    ),
+    "a fault that begins but does not end": (
+        after("faults:\n  - {from: 1 s, cell: eu, set: {speed: 1}}\n"),
+        "16: faults[0]: from and to go together",
+    ),
+    "a fault that comes again before it ends": (
+        after("faults:\n  - {at: 1 s, for: 3 s, every: 2 s, cell: eu, set: {speed: 1}}\n"),
+        "16: faults[0]: every needs a fault that lasts no longer than it: give for, or from and to",
+    ),
+    "a random fault at an instant": (
+        after("faults:\n  - {at: 1 s, random: {rate: 6 /min, kinds: [{cell: eu, set: {speed: 1}}]}}\n"),
+        "16: faults[0]: random stands alone in its line, which gives at too; targets go into its kinds",
+    ),
+    "a random fault of nobody": (
+        after("faults:\n  - {random: {rate: 6 /min, kinds: [{cell: ue, set: {speed: 1}}]}}\n"),
+        "16: faults[0].random.kinds[0].cell: 'ue' is not in cells; accepted: us, eu",
+    ),
+    "more random faults than anyone can read": (
+        after("faults:\n  - {random: {rate: 1000 /s, kinds: [{cell: eu, set: {speed: 1}}]}}\n"),
+        "16: faults[0].random.rate: would be 20000 faults; accepted: a rate that gives up to 5000",
+    ),
     "a fault at no instant": (
         after("faults:\n  - {cell: eu, set: {speed: 1}}\n"),
-        "16: faults[0]: at is missing; accepted: a time such as '20 ms'",
+        "16: faults[0]: exactly one of at, from is due, none is given",
     ),
     "a misspelt key of a fault": (
         after("faults:\n  - {at: 1 s, fro: 3 s, cell: eu, set: {speed: 1}}\n"),
-        "16: faults[0].fro: unknown key (for?); accepted: at, for, cell, server, link, set",
+        "16: faults[0].fro: unknown key (from?); accepted: at, for, from, to, every, times, random, cell, server, link, partition, root, class, pick, set",
     ),
     "a list of arms": (
         after("arms: [a]\n"),
@@ -862,8 +951,7 @@ def test_all_faults_of_a_file_come_at_once_in_the_order_of_its_lines() -> None:
         "scenarios/two_cells.yaml:8: roots.west.traffic[0].policy: 'flwo' is not in policies (flow?); "
         "accepted: flow, idlest",
         "scenarios/two_cells.yaml:16: links[0].delay: 20 has no unit; accepted: a time such as '20 ms'",
-        "scenarios/two_cells.yaml:17: links[1].dealy: unknown key (delay?); "
-        "accepted: from, to, path, delay, jitter, loss, order",
+        f"scenarios/two_cells.yaml:17: links[1].dealy: unknown key (delay?); accepted: {LINK_KEYS}",
     ]
 
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from testbed.scenario.fault_plan import fault_plan
 from testbed.scenario.load import scenario_from_text
 from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import (
     build_nodes,
     build_topology,
     leaf_policy,
-    matching_links,
     matching_nodes,
-    matching_servers,
 )
 
 TEXT = """\
@@ -118,20 +117,23 @@ def test_a_pattern_is_a_name_a_glob_a_cell_or_a_group(
 
 def test_a_fault_of_links_touches_the_path_that_it_names(scenario: Scenario) -> None:
     topology = build_topology(scenario)
-    touched = matching_links(scenario, topology, scenario.faults[0])
+    fault = fault_plan(scenario, topology)[0]
 
+    touched = [topology.links[number] for number in fault.links]
     assert {(link.source, link.target, link.path) for link in touched} == {
         (leaf, root, "observation") for leaf in ("us/leaf-1", "us/leaf-2") for root in ("root.w1", "root.w2")
     }
-    assert matching_servers(scenario, topology, scenario.faults[0]) == []
+    assert fault.nodes == ()
 
 
 def test_a_fault_of_a_cell_or_of_servers_touches_servers_only(scenario: Scenario) -> None:
     topology = build_topology(scenario)
 
-    assert matching_servers(scenario, topology, scenario.faults[1]) == ["us/server-1", "us/server-2"]
-    assert matching_servers(scenario, topology, scenario.faults[2]) == ["us/server-1", "eu/server-1"]
-    assert matching_links(scenario, topology, scenario.faults[1]) == []
+    plan = fault_plan(scenario, topology)
+
+    assert plan[1].nodes == ("us/server-1", "us/server-2")
+    assert plan[2].nodes == ("us/server-1", "eu/server-1")
+    assert plan[1].links == plan[2].links == ()
 
 
 def test_a_leaf_without_a_policy_counts_its_own_requests(scenario: Scenario) -> None:

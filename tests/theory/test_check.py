@@ -153,8 +153,8 @@ def test_faults_are_listed_in_time_with_what_they_touch() -> None:
     ]
 
     assert found({"main": herding(faults=faults)}, "Faults").rows == (
-        ("10 s", "14 s", "cell.us to root.*, observation (3 links)", "delay 2.0 s"),
-        ("12 s", "the end", "eu (3 servers)", "speed 0.4"),
+        ("10 s", "14 s", "link cell.us -> root.* observation (3 links)", "delay 2 s"),
+        ("12 s", "the end", "cell eu (3 servers)", "speed 0.4"),
     )
 
 

@@ -1,0 +1,33 @@
+"""What a link's sender counts beside the messages sent: drops by cause, copies, overtakings."""
+
+from __future__ import annotations
+
+DROP_CAUSES = ("loss", "cut", "queue")
+
+
+class LinkCounts:
+    """Counts since they were last taken.
+
+    Attributes:
+        loss: messages dropped by chance, as the link's loss has it.
+        cut: dropped since the link was cut by a partition, or down as it flaps.
+        queue: dropped since as many as may wait for the link's rate were waiting.
+        duplicated: copies made.
+        reordered: messages released before one that was sent earlier.
+    """
+
+    __slots__ = ("cut", "duplicated", "loss", "queue", "reordered")
+
+    def __init__(self) -> None:
+        """Begin at 0."""
+        self.loss = self.cut = self.queue = self.duplicated = self.reordered = 0
+
+    def take(self) -> tuple[int, int, int, int, int]:
+        """(loss, cut, queue, duplicated, reordered), which count from 0 again."""
+        taken = self.read()
+        self.loss = self.cut = self.queue = self.duplicated = self.reordered = 0
+        return taken
+
+    def read(self) -> tuple[int, int, int, int, int]:
+        """The same, left as they are."""
+        return self.loss, self.cut, self.queue, self.duplicated, self.reordered
