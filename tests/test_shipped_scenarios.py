@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from testbed.analysis.summary import summarize_arm
+from testbed.analysis.summary import summarize_arm, summarize_run
 from testbed.errors import RunError
 from testbed.experiment import run_arm
 from testbed.record.read import read_tables
@@ -70,6 +70,21 @@ def test_a_shipped_scenario_runs_shortened_and_keeps_every_law(file, tmp_path):
         assert summary["laws"]["broken"] == 0
         assert summary["requests"]["completed"] > 0
         assert summary["constraints"] == {"violations": 0, "forbidden_probability_max": 0.0}
+
+
+def test_affinity_meets_its_expectations_at_full_length(tmp_path):
+    """Hits, balance and sojourns of the four arms; the first eight seeds all meet them."""
+    file = load_scenario(CHECKOUT / "scenarios" / "affinity.yaml")
+    summaries = {}
+    for arm, scenario in file.arms.items():
+        folder = ArmFolder(tmp_path / arm)
+        outcome = run_arm(folder, scenario, "virtual", silent)
+        summaries[arm] = summarize_arm(scenario, read_tables(folder.tables), outcome)
+
+    checked = summarize_run(file.name, summaries, file.expectations)["expectations"]
+
+    assert len(checked) == 9
+    assert [(each["text"], each["said"]) for each in checked if not each["met"]] == []
 
 
 def test_a_missing_trace_says_where_to_get_it(tmp_path, monkeypatch):
