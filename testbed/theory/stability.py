@@ -29,6 +29,7 @@ _FAR = 50.0  # times the fastest rate of the loop: where a search without a find
 # is rounding, and its sign says nothing.
 _NOISE = 1e-9
 _ON_AXIS = 1e-6  # the imaginary part of an eigenvalue at a crossing, of its size
+_SAME = 1e-9  # of an eigenvalue: nearer ones are one
 _REFINE = 60  # halvings of the step in which a crossing was found
 
 
@@ -59,7 +60,7 @@ def critical_factor(cells: Sequence[CellResponse], sources: Sequence[Source]) ->
 
     Source: theory.md, section 2.7.
     """
-    moving = [source for source in sources if source.gain > 0.0 and source.support.sum() > 1]
+    moving = _merged([source for source in sources if source.gain > 0.0 and source.support.sum() > 1])
     if not moving:
         return Edge(math.inf, math.nan)
     best = Edge(math.inf, math.nan)
@@ -78,6 +79,16 @@ def critical_factor(cells: Sequence[CellResponse], sources: Sequence[Source]) ->
         if frequencies[-1] > slow and frequencies[-1] ** 2 > 4.0 * strength * best.gain:
             break
     return best
+
+
+def _merged(sources: Sequence[Source]) -> list[Source]:
+    """One source for all that differ in their gains alone: their terms of the loop matrix add up."""
+    merged: dict[tuple[bytes, ...], Source] = {}
+    for source in sources:
+        key = tuple(np.asarray(each).tobytes() for each in source[1:])
+        known = merged.get(key)
+        merged[key] = source if known is None else known._replace(gain=known.gain + source.gain)
+    return list(merged.values())
 
 
 def _frequencies(cells: Sequence[CellResponse], sources: Sequence[Source]) -> Iterator[Floats]:
@@ -128,10 +139,14 @@ def _crossings(
 ) -> Iterator[Edge]:
     """The edges between two neighbouring frequencies: eigenvalues that cross the negative real axis."""
     noise = _NOISE * strength / after[0] ** 2
+    crossed: list[complex] = []  # equal cells have equal eigenvalues: one of them tells for all
     for one, other in zip(before[1].tolist(), after[1].tolist(), strict=True):
         if max(abs(one), abs(other)) <= noise:
             continue
         if one.imag * other.imag < 0.0 and one.real < 0.0 and other.real < 0.0:
+            if any(abs(one - other_one) <= _SAME * abs(one) for other_one in crossed):
+                continue
+            crossed.append(one)
             frequency, value = _crossing(before[0], after[0], one, cells, sources)
             # An eigenvalue may also change its sign by passing through 0: that is no crossing of the axis.
             if abs(value) > noise and abs(value.imag) < _ON_AXIS * abs(value):
