@@ -20,6 +20,7 @@ from rich.console import Console
 
 from testbed.console.comparison import print_comparison, runs_below
 from testbed.console.link_table import print_links
+from testbed.console.prediction_table import as_data, print_predictions
 from testbed.console.progress import ProgressDisplay
 from testbed.console.questions import print_questions
 from testbed.console.summary_table import print_repeats, print_summary
@@ -33,6 +34,7 @@ from testbed.scenario.quantity import parse_duration_s
 from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import Topology
 from testbed.theory.check import describe
+from testbed.theory.prediction import predict
 from testbed.verification.catalogue import all_findings, all_illustrations
 from testbed.verification.table import all_met, as_json, as_table, write_page
 
@@ -114,6 +116,27 @@ def check(
 
 
 @app.command()
+def theory(
+    scenario: ScenarioPath,
+    arm: ArmNames = None,
+    seed: Seed = None,
+    overrides: Overrides = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+) -> None:
+    """Print what the theory says of a scenario: optimum, stability, cycles; each with what it assumes, or why not."""
+    said = {name: predict(each) for name, each in _load(scenario, overrides, seed, arm).arms.items()}
+    if json_:
+        print(
+            json.dumps(
+                {name: as_data(statements) for name, statements in said.items()}, indent=1, allow_nan=False
+            )
+        )
+        return
+    for name, statements in said.items():
+        print_predictions(console, name, statements)
+
+
+@app.command()
 def schema() -> None:
     """Print the JSON Schema of a scenario file, for editors."""
     print(json.dumps(json_schema(), indent=1))
@@ -166,7 +189,7 @@ def verify(
     only: Annotated[
         list[str] | None, typer.Option("--only", help="Only this target, such as V5 (may be given again).")
     ] = None,
-    as_data: Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")] = False,
     out: Annotated[
         Path | None, typer.Option(help="Also write the table and its figures as a page of Markdown.")
     ] = None,
@@ -178,7 +201,7 @@ def verify(
         for finding in all_findings(quick=not full, only=targets):
             findings.append(finding)
             status.update(f"verifying: {len(findings)} findings, the last of {finding.target}")
-    if as_data:
+    if json_:
         print(json.dumps(as_json(findings), indent=1))
     else:
         console.print(as_table(findings))

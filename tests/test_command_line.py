@@ -441,3 +441,19 @@ def test_a_fault_without_a_loop_delay_has_no_settling_time(folder, loss):
 
     settled = json.loads((folder / "run" / "summary.json").read_text())["arms"]["random"]["settled"]
     assert settled == {"change_at_s": 1.0, "shares_settled_s": None, "sojourn_settled_s": None}
+
+
+def test_theory_prints_each_arm_with_its_assumptions_and_refusals(folder):
+    done = run(folder, "theory", "small.yaml", "--arm", "random")
+
+    assert "theory of random" in done.stdout
+    assert "mean latency" in done.stdout
+    assert "refused: random reads no reports: there is no loop" in " ".join(done.stdout.split())
+
+
+def test_theory_as_json_holds_the_numbers(folder):
+    said = json.loads(run(folder, "theory", "small.yaml", "--json").stdout)
+
+    assert list(said) == ["random", "weighted"]
+    shares = next(each for each in said["weighted"] if each["what"] == "shares")
+    assert sum(shares["figures"].values()) == pytest.approx(1.0)

@@ -18,6 +18,7 @@ import numpy as np
 from scipy.signal import lfilter
 
 from testbed.analysis.records import Floats
+from testbed.theory.swing import relative_swing
 
 SURROGATES = 999
 LEAST_COHERENCE = 0.5
@@ -79,20 +80,6 @@ def oscillation(in_flight: Floats, bin_s: float, seed: int) -> Oscillation:
     return Oscillation(
         float(by_cell[worst]), tuple(by_cell.tolist()), period_s, cycle.coherence, threshold, significant
     )
-
-
-def relative_swing(in_flight: Floats) -> Floats:
-    """z_j: requests in flight over their mean, less the mean of that over the cells; same shape.
-
-    A cell that never held a request is left out of the mean and is NaN.
-    """
-    means = in_flight.mean(axis=1, keepdims=True)
-    used = means[:, 0] > 0
-    z = np.full(in_flight.shape, np.nan)
-    if used.any():
-        relative = in_flight[used] / means[used]
-        z[used] = relative - relative.mean(axis=0)
-    return z
 
 
 def dominant_cycle(series: Floats) -> Cycle:

@@ -13,6 +13,7 @@ from testbed.analysis.records import Floats, row_count
 from testbed.analysis.settling import cell_probability, probability_series, ratios
 from testbed.figures.arm import DrawnArm, drawn_window
 from testbed.figures.colours import cell_colours
+from testbed.figures.fluid_overlay import dashed, fluid_of, theory_legend
 from testbed.figures.page import (
     arm_panels,
     caption,
@@ -42,13 +43,17 @@ def draw_shares(arms: Sequence[DrawnArm]) -> Figure:
     figure, panels = arm_panels(arms, "Where each root sends its requests", caption(arms, said))
     for arm, panel in zip(arms, panels, strict=True):
         what = _draw_arm(panel, arm, colours)
+        theory = fluid_of(arm)
+        if theory is not None and theory.shares is not None:
+            for cell, line in zip(arm.scenario.cells, theory.shares.T, strict=True):
+                dashed(panel, theory.at_s, line, colours[cell])
         shade_time(panel, arm, drawn_window(arm).to_s)
         stamp(panel, arm, what)
         panel.set_xlabel("time (s)")
     panels[0].set_ylabel("share of a root's requests")
     panels[0].set_ylim(-0.02, 1.02)  # so that all or nothing can be seen
     handles = [Line2D([], [], color=colour, lw=2.2, label=cell) for cell, colour in colours.items()]
-    legend(figure, [*handles, *shading_legend(arms)])
+    legend(figure, [*handles, *theory_legend(arms), *shading_legend(arms)])
     return figure
 
 

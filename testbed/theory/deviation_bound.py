@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from testbed.scenario.policy_words import FlowPolicy
 from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import build_topology
-from testbed.theory.feedback import interval_s
+from testbed.theory.feedback import interval_s, step_of
 from testbed.theory.loop_delay import PathDelays, loop_delay_s
 from testbed.theory.operating_point import Demand, Floats, OperatingPoint, at_optimum, demand
 from testbed.theory.static_split import split_by
@@ -130,14 +130,14 @@ def centred_norm(costs_s: Floats, allowed: NDArray[np.bool_]) -> float:
 
 
 def _refusal(scenario: Scenario, optimum: OperatingPoint) -> str:
-    for root in scenario.roots.values():
-        for line in root.traffic:
+    for root, words in scenario.roots.items():
+        for index, line in enumerate(words.traffic):
             policy = scenario.policies[line.policy]
             if not isinstance(policy, FlowPolicy):
                 return f"{line.policy} does not move shares by gradient steps"
             if policy.cost != "marginal":
                 return f"{line.policy} moves by {policy.cost}, which is not the gradient of F"
-            if policy.step.value <= 0.0:
+            if step_of(scenario, root, index) <= 0.0:
                 return f"the step of {line.policy} is 0"
     if not optimum.is_sustained:
         return "a cell is asked for more than it can carry: there is no optimum"
@@ -182,7 +182,7 @@ def _line(
     )
     return SteppedLine(
         float(wanted.rates_per_s[i]),
-        policy.step.value,
+        step_of(scenario, root, index),
         between_s,
         delay_s / between_s,
         start,

@@ -21,7 +21,7 @@ from testbed.theory.operating_point import CellState, Demand, OperatingPoint
 from testbed.theory.stability import CellResponse, Edge, Floats, Source, critical_factor
 from testbed.traffic.work_transform import cell_transform
 
-_USED = 1e-3  # a share below this is no part of a root's choice at the optimum
+USED = 1e-3  # a share below this is no part of a root's choice at the optimum
 
 
 class FlowStep(NamedTuple):
@@ -94,6 +94,13 @@ def interval_s(scenario: Scenario, policy: FlowPolicy) -> float:
     return scenario.reports.every if policy.interval is None else policy.interval
 
 
+def step_of(scenario: Scenario, root: str, index: int) -> float:
+    """The step of a line of traffic whose policy is flow, in the unit that its cost asks for."""
+    policy = scenario.policies[scenario.roots[root].traffic[index].policy]
+    assert isinstance(policy, FlowPolicy), f"{policy.kind} has no step"
+    return policy.step.value
+
+
 def cost_slope(policy: FlowPolicy, cell: CellState) -> float:
     """d cost / d in flight of a cell, for the policy's cost; per request, in the unit of the cost."""
     if policy.cost == "marginal":
@@ -114,7 +121,7 @@ def _feedback(
 ) -> Feedback:
     policy = scenario.policies[names[1]]
     weights = point.shares[lines] * wanted.rates_per_s[lines][:, None]
-    weights = np.where(point.shares[lines] > _USED, weights, 0.0) / weights.sum()
+    weights = np.where(point.shares[lines] > USED, weights, 0.0) / weights.sum()
     weights /= weights.sum()
     loop_delays_s = np.array(
         [
@@ -149,7 +156,14 @@ def _edges(
     scenario: Scenario, delays: PathDelays, wanted: Demand, point: OperatingPoint
 ) -> tuple[Edge, Edge]:
     """The factor on all steps at the edge, for the scenario's work and for memoryless work."""
-    sources = _sources(scenario, delays, wanted, point)
+    sources = sources_of(scenario, delays, wanted, point)
+    responses = responses_of(scenario, wanted, point)
+    memoryless = critical_factor([response._replace(transform=None) for response in responses], sources)
+    return critical_factor(responses, sources), memoryless
+
+
+def responses_of(scenario: Scenario, wanted: Demand, point: OperatingPoint) -> list[CellResponse]:
+    """How each cell answers its arrivals at an operating point."""
     rates = point.shares * wanted.rates_per_s[:, None]
     responses = []
     for j, cell in enumerate(point.cells):
@@ -159,11 +173,10 @@ def _edges(
         }
         transform = cell_transform(scenario, cell.cell, shares)
         responses.append(CellResponse(cell.a_per_s, cell.sojourn_s, transform))
-    memoryless = critical_factor([response._replace(transform=None) for response in responses], sources)
-    return critical_factor(responses, sources), memoryless
+    return responses
 
 
-def _sources(scenario: Scenario, delays: PathDelays, wanted: Demand, point: OperatingPoint) -> list[Source]:
+def sources_of(scenario: Scenario, delays: PathDelays, wanted: Demand, point: OperatingPoint) -> list[Source]:
     """The lines that move their shares; a line to which no report comes never moves."""
     sources = []
     for i, (root, index) in enumerate(wanted.lines):
@@ -172,9 +185,9 @@ def _sources(scenario: Scenario, delays: PathDelays, wanted: Demand, point: Oper
             continue
         travel_s: Floats = np.array([delays.between(root, cell, "request").mean_s for cell in wanted.cells])
         age_s = np.array([observation_age_s(scenario, delays, root, cell, policy) for cell in wanted.cells])
-        support = (point.shares[i] > _USED) & np.isfinite(age_s)
+        support = (point.shares[i] > USED) & np.isfinite(age_s)
         slope = np.array([cost_slope(policy, cell) for cell in point.cells])
-        gain = float(wanted.rates_per_s[i]) * policy.step.value
+        gain = float(wanted.rates_per_s[i]) * step_of(scenario, root, index)
         sources.append(Source(gain, slope, travel_s, np.where(support, age_s, 0.0), support))
     return sources
 

@@ -137,6 +137,12 @@ class Trajectory:
         first = min(math.ceil(at_s / self.spacing_s - 1e-9), len(self.in_flight) - 1)
         return Trajectory(self.spacing_s, self.in_flight[first:], self.shares[first:])
 
+    def until(self, at_s: float) -> Trajectory:
+        """The part up to an instant."""
+        count = len(self.in_flight)
+        last = count if math.isinf(at_s) else min(math.ceil(at_s / self.spacing_s) + 1, count)
+        return Trajectory(self.spacing_s, self.in_flight[:last], self.shares[:last])
+
     def in_system(self, rates_per_s: Floats, travel_s: Floats) -> Floats:
         """F at each instant: requests in flight, and lambda x tau on their way at these shares."""
         under_way = np.einsum("i,kij,ij->k", rates_per_s, self.shares, travel_s)

@@ -130,6 +130,20 @@ class BetterOfTwo:
 
 
 @dataclass(frozen=True)
+class Logit:
+    """Shares proportional to exp(-cost / temperature); the temperature in the unit of the cost."""
+
+    temperature: float
+    instants: Instants = field(default_factory=Always)
+
+    def shares(self, costs: Floats, weights_s: Floats, before: Floats, allowed: Mask) -> Floats:
+        """See `Rule`."""
+        seen = np.where(allowed, costs, np.inf)
+        weights = np.exp((seen.min(axis=2, keepdims=True) - seen) / self.temperature)
+        return np.asarray(weights / weights.sum(axis=2, keepdims=True))
+
+
+@dataclass(frozen=True)
 class Gradient:
     """Projected gradient steps, x <- projection(x - step * weight * cost): weight is the interval, or the spacing of the
     grid for the continuous form, whose limit is the projection of the velocity onto the tangent cone.

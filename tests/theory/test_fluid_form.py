@@ -1,0 +1,123 @@
+"""Scenarios as fluids, and those that have none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from testbed.scenario.schema import Scenario
+from testbed.scenario.topology import build_topology
+from testbed.theory.fluid import solve
+from testbed.theory.fluid_form import fluid_form
+from testbed.theory.fluid_rule import BetterOfTwo, Gradient, Greedy, Logit, Static
+from testbed.theory.loop_delay import PathDelays
+from testbed.theory.operating_point import at_optimum, demand
+from tests.traffic.scenes import herding, scene
+
+
+def under(policy: dict[str, Any], **changes: Any) -> Scenario:
+    """Herding with all roots under one policy."""
+    roots = {
+        name: {"traffic": [{"class": "sand", "rate": "300 /s", "policy": "tried"}]}
+        for name in ("west", "north")
+    }
+    return herding(roots=roots, policies={"tried": policy}, **changes)
+
+
+@pytest.mark.parametrize(
+    ("policy", "rule"),
+    [
+        ({"kind": "random"}, Static),
+        ({"kind": "weighted"}, Static),
+        ({"kind": "static_optimal"}, Static),
+        ({"kind": "least_cost"}, Greedy),
+        ({"kind": "least_cost", "cost": "latency"}, Greedy),
+        ({"kind": "jsq"}, Greedy),
+        ({"kind": "gmsr"}, Greedy),
+        ({"kind": "two_choices"}, BetterOfTwo),
+        ({"kind": "logit", "temperature": "50 ms"}, Logit),
+        ({"kind": "flow", "step": "0.1 /s^2"}, Gradient),
+        ({"kind": "flow", "step": "0.1 /s^2", "update": "on_report"}, Gradient),
+    ],
+)
+def test_each_of_these_policies_has_a_fluid_that_keeps_its_requests(
+    policy: dict[str, Any], rule: type
+) -> None:
+    form = fluid_form(under(policy))
+
+    assert form.fluid is not None
+    assert isinstance(form.fluid.streams[0].rule, rule)
+    path = solve(form.fluid, 4.0, in_flight=np.zeros(3), primed=False, spacing_s=form.spacing_s)
+    assert np.abs(path.shares.sum(axis=2) - 1.0).max() < 1e-12
+    assert 20.0 < path.in_flight[-1].sum() < 1000.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"faults": [{"at": "1 s", "cell": "us", "set": {"speed": 0.5}}]}, "faults change"),
+        ({"policies": {"tried": {"kind": "prequal"}}}, "tried (prequal) has no fluid form here"),
+        ({"policies": {"tried": {"kind": "least_cost", "view": "own_counts"}}}, "its own counts"),
+        ({"policies": {"tried": {"kind": "jsq", "count": "queued"}}}, "queued"),
+        (
+            {
+                "classes": {"sand": {"output_tokens": 90}},
+                "policies": {"tried": {"kind": "flow", "step": "0.1 /s^2"}},
+            },
+            "memory",
+        ),
+    ],
+)
+def test_what_the_fluid_does_not_have_is_refused_with_a_reason(changes: dict[str, Any], why: str) -> None:
+    scenario = under({"kind": "random"}).model_dump(mode="json", exclude_none=True, by_alias=True) | changes
+
+    form = fluid_form(Scenario.model_validate(scenario))
+
+    assert form.fluid is None
+    assert why in form.refused_because
+
+
+def test_changing_rates_are_refused() -> None:
+    line = {
+        "class": "sand",
+        "policy": "even",
+        "stages": [{"at": "0 s", "rate": "90 /s"}, {"at": "5 s", "rate": "9 /s"}],
+    }
+
+    assert "rates change" in fluid_form(herding(roots={"west": {"traffic": [line]}})).refused_because
+
+
+CALM = """
+cells:
+  a: {servers: 1, service: {rate_curve: {capacity: 50 /s, half: 20.0}}}
+  b: {servers: 2, service: {rate_curve: {capacity: 30 /s, half: 10.0}}}
+roots:
+  west: {traffic: [{class: sand, policy: flow, rate: 40 /s}]}
+  east: {traffic: [{class: sand, policy: flow, rate: 25 /s}]}
+reports: {every: 50 ms}
+policies: {flow: {kind: flow, step: 0.02 /s^2, interval: 50 ms}}
+links:
+  - {from: root.*, to: cell.*, path: request, delay: 30 ms}
+  - {from: cell.b, to: root.west, path: reply, delay: 500 ms}
+  - {from: cell.*, to: root.*, path: observation, delay: 150 ms}
+"""
+
+
+def test_flow_at_a_small_step_comes_to_the_optimum() -> None:
+    """The rest point of the fluid is the solution of the convex program: two ways to the same N."""
+    scenario = scene(CALM)
+    form = fluid_form(scenario)
+    assert form.fluid is not None
+
+    path = solve(form.fluid, 400.0, in_flight=form.in_flight, primed=False, spacing_s=0.0125)
+
+    optimum = at_optimum(demand(scenario, PathDelays(build_topology(scenario))))
+    assert path.in_flight[-1] == pytest.approx([cell.in_flight for cell in optimum.cells], rel=2e-3)
+
+
+def test_the_grid_resolves_delays_reports_and_updates() -> None:
+    form = fluid_form(scene(CALM))
+
+    assert form.spacing_s == pytest.approx(0.05 / 8)
