@@ -25,7 +25,15 @@ from testbed.console.progress import ProgressDisplay
 from testbed.console.questions import print_questions
 from testbed.console.summary_table import print_repeats, print_summary
 from testbed.errors import InterruptError, RunError, ScenarioError, UsageError
-from testbed.experiment import Finished, Options, exit_status, new_folder, redraw, run_scenario
+from testbed.experiment import (
+    Finished,
+    Options,
+    exit_status,
+    new_folder,
+    redraw,
+    refuse_oracles,
+    run_scenario,
+)
 from testbed.record.run_folder import RunFolder
 from testbed.record.summary_file import load_summary
 from testbed.scenario.json_schema import json_schema
@@ -88,6 +96,8 @@ def run(
     """Run every arm of a scenario: progress, then a table, the verdict and figures."""
     first = _load(scenario, overrides, seed, arm)
     duration_s = _duration_s(duration)
+    if engine is Engine.live:
+        refuse_oracles(first)
     base = new_folder(out, first.name)
     finished: list[Finished] = []
     for number in range(repeat):

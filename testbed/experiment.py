@@ -33,7 +33,7 @@ from testbed.scenario.load import ScenarioFile, dump_scenario, load_scenario
 from testbed.scenario.schema import Scenario
 from testbed.scenario.series import check_series
 from testbed.scenario.shorten import with_duration
-from testbed.scenario.topology import Topology, build_topology
+from testbed.scenario.topology import Topology, build_topology, oracles_of
 from testbed.theory.optimal_split import optimal_shares
 from testbed.traffic.plan import build_plan
 
@@ -105,6 +105,16 @@ def new_folder(out: Path | None, name: str) -> RunFolder:
             continue
         return RunFolder(path)
     raise RunError(f"making a folder for the run: runs/{stem} and 999 more exist already")
+
+
+def refuse_oracles(file: ScenarioFile) -> None:
+    """Raise UsageError where an arm has an oracle; for the live engine, before anything is made."""
+    for arm, scenario in file.arms.items():
+        for policy in oracles_of(scenario):
+            raise UsageError(
+                f"arm {arm} uses the oracle {policy}: under --engine live no process knows the truth about another;"
+                " accepted: --engine virtual, or --arm with arms that have no oracle"
+            )
 
 
 def run_scenario(

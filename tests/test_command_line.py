@@ -205,6 +205,18 @@ def test_check_prints_the_plan(folder):
         assert word in said
 
 
+def test_the_live_engine_refuses_an_oracle_before_anything_is_made(folder):
+    words = ("--set", "policies.random={kind: oracle}", "--out", "run")
+
+    done = run(folder, "run", "small.yaml", *words, status=2)
+
+    assert done.stderr.strip() == (
+        "testbed: arm random uses the oracle random: under --engine live no process knows the truth about another;"
+        " accepted: --engine virtual, or --arm with arms that have no oracle"
+    )
+    assert not (folder / "run").exists()
+
+
 def test_ctrl_c_under_virtual_time_keeps_the_data(folder):
     (folder / "small.yaml").write_text(
         TEXT.replace("duration: 2 s", "duration: 2000 s").replace("20 /s", "500 /s")

@@ -17,6 +17,7 @@ from testbed.roles.root import Root, Stream
 from testbed.roles.schedule import Schedule
 from testbed.roles.server import Server
 from testbed.routing.cost import cost_function
+from testbed.routing.oracle import TruthOf
 from testbed.routing.policy import build_policy, policy_hooks
 from testbed.routing.view import Target, View
 from testbed.scenario.policy_words import IdleQueuePolicy, Policy
@@ -52,12 +53,14 @@ class World:
         topology: its nodes and links.
         plan: the requests that will arrive.
         optimal_shares: of the cells, by line of traffic (`root.west:0`), where its policy is `static_optimal`.
+        truth_of: what is really in flight at a cell or a server, for the oracle; None where the engine cannot know.
     """
 
     scenario: Scenario
     topology: Topology
     plan: Plan
     optimal_shares: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    truth_of: TruthOf | None = None
 
 
 def build_role(name: str, world: World, env: Environment) -> Role:
@@ -106,7 +109,7 @@ def _stream(
     policy = build_policy(
         spec, view, seed=scenario.seed, node=f"{node.name}:{index}",
         report_every_s=scenario.reports.every, output_mean=output_mean,
-        optimal_shares=world.optimal_shares.get(f"{node.name}:{index}"),
+        optimal_shares=world.optimal_shares.get(f"{node.name}:{index}"), truth_of=world.truth_of,
     )  # fmt: skip
     hooks = policy_hooks(policy)
     cost = hooks.cost or cost_function("in_flight_per_capacity", "profile", output_mean)
@@ -141,6 +144,7 @@ def _build_leaf(node: Node, world: World, env: Environment) -> Leaf:
     policy = build_policy(
         spec, view, seed=scenario.seed, node=node.name,
         report_every_s=cell.server_reports.every, output_mean=output_mean, peers=cell.leaf.count,
+        truth_of=world.truth_of,
     )  # fmt: skip
     in_steps = cell.profile is not None
     steps = output_mean if in_steps else 1.0

@@ -51,6 +51,7 @@ from testbed.routing.linear import Linear
 from testbed.routing.load_interpretation import LoadInterpretation
 from testbed.routing.logit import build_logit
 from testbed.routing.marginal_rate import build_marginal_rate
+from testbed.routing.oracle import TruthOf, build_oracle
 from testbed.routing.prefix_aware import PrefixAware
 from testbed.routing.prequal import Prequal, build_prequal
 from testbed.routing.shortest_queue import build_shortest_queue
@@ -104,6 +105,7 @@ class Place(NamedTuple):
     optimal_shares: Sequence[float] | None = (
         None  # in the order of the targets, where the scenario asks for them
     )
+    truth_of: TruthOf | None = None  # None where the engine does not know the truth
     peers: int = 1  # balancers that share the targets, this one among them
 
     def turn(self, targets: int) -> int:
@@ -153,6 +155,7 @@ POLICIES: dict[str, Callable[[Any, View, Place], Policy]] = {
     "weighted_utilisation": lambda spec, view, place: build_utilisation(spec, view, place.seed, place.node),
     "consistent_hash": lambda spec, view, place: ConsistentHash(spec, view.targets, place.seed),
     "prefix_aware": lambda spec, view, place: PrefixAware(spec, view.targets),
+    "oracle": lambda spec, view, place: build_oracle(spec, view, place.truth_of),
 }
 
 
@@ -166,6 +169,7 @@ def build_policy(
     output_mean: float,
     optimal_shares: Sequence[float] | None = None,
     peers: int = 1,
+    truth_of: TruthOf | None = None,
 ) -> Policy:
     """The policy of a scenario at one node, for one view.
 
@@ -178,17 +182,18 @@ def build_policy(
         output_mean: mean output tokens of the balancer's mix, for the fitted latency model.
         optimal_shares: those of `static_optimal`, in the order of the targets.
         peers: balancers that share these targets, this one among them.
+        truth_of: what is really in flight at a target, for the oracle.
 
     Raises:
         PolicyError: a user's policy cannot be imported or made.
+        RunError: an oracle, in an engine that does not know the truth.
     """
     configure_view(spec, view)
     if isinstance(spec, policy_words.UserPolicy):
         keep_unseen(view)  # whether the user's rule corrects by own sends cannot be known
         return _build_user_policy(spec, node)
-    return POLICIES[spec.kind](
-        spec, view, Place(seed, node, report_every_s, output_mean, optimal_shares, peers)
-    )
+    place = Place(seed, node, report_every_s, output_mean, optimal_shares, truth_of, peers)
+    return POLICIES[spec.kind](spec, view, place)
 
 
 def policy_hooks(policy: Policy) -> Hooks:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from heapq import heappop, heappush
 from operator import add
 from typing import Any
@@ -20,6 +21,7 @@ from testbed.record.run_folder import ArmFolder
 from testbed.roles.build import World, build_role
 from testbed.roles.environment import Environment, Role
 from testbed.roles.messages import PATH_OF, Message, Setting
+from testbed.runtime.ground_truth import GroundTruth
 from testbed.runtime.progress import NodeProgress, Progress
 from testbed.runtime.timeline import AtWork, Change, node_changes
 from testbed.scenario.fault_plan import fault_plan
@@ -58,6 +60,12 @@ class Channel:
         self.sent = self.delivered = 0
         self.counts = (0,) * 5  # as `LinkCounts.take`, up to the last row
         self.new = [0, 0.0, 0]  # sent, drawn seconds, delivered since the last row
+
+    def under_way(self) -> int:
+        """Messages sent or copied that were neither dropped nor delivered yet."""
+        lost, cut, queue, copied, _ = map(add, self.counts, self.model.counts.read())
+        sent, _, delivered = self.new
+        return int(self.sent + sent + copied - lost - cut - queue - self.delivered - delivered)
 
 
 class VirtualEnvironment:
@@ -165,8 +173,12 @@ class VirtualEngine:
             for name in self._environments
             for change in node_changes(self._plan, world.topology, name)
         ]
+        roles: dict[str, Role] = {}
+        requests = [each for each in self._channels if each.link.path == "request"]
+        self._truth = GroundTruth(world.topology, roles, requests)
+        world = replace(world, truth_of=self._truth)
         for environment in self._environments.values():
-            environment.role = make_role(environment.name, world, environment)
+            environment.role = roles[environment.name] = make_role(environment.name, world, environment)
 
     def run(self, on_progress: Callable[[Progress], None] | None = None) -> RunOutcome:
         """Run until all is done after the scenario's duration, or its drain has passed.
@@ -238,6 +250,8 @@ class VirtualEngine:
             self._channels[number].draw = model.draw
         for key, value in change.settings:
             environment.role.on_message("", Setting(key, value))
+            if key == "speed":
+                self._truth.speeds[environment.name] = value
         environment.at_work.note(change)
         environment.record(
             "applied", (change.fault, environment.name, change.healed, change.at_s, self.now_s)

@@ -9,6 +9,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from testbed.scenario.quantity import Percent, StepSize
 from testbed.scenario.view_words import CountWords, ViewWords
 from testbed.scenario.words import (
+    Flag,
     Name,
     NotNegative,
     Positive,
@@ -272,6 +273,14 @@ class PrefixAwarePolicy(CountingPolicy):
     view: Literal["reports", "own_counts"] = "own_counts"
 
 
+class OraclePolicy(Words):
+    """Each request to where it will stay the shortest by the truth of the instant; under the virtual engine alone."""
+
+    kind: Literal["oracle"]
+    under_way: Flag = True
+    ties: Ties = "rotated"
+
+
 class UserPolicy(ViewWords):
     """A policy of the user's own: `kind: my_module:MyPolicy`, with its parameters."""
 
@@ -303,6 +312,7 @@ POLICY_KINDS: dict[str, type[Words]] = {
     "linear": LinearPolicy,
     "c3": C3Policy,
     "weighted_utilisation": WeightedUtilisationPolicy,
+    "oracle": OraclePolicy,
 }
 
 
@@ -340,6 +350,7 @@ Policy = Annotated[
     | Annotated[LinearPolicy, Tag("linear")]
     | Annotated[C3Policy, Tag("c3")]
     | Annotated[WeightedUtilisationPolicy, Tag("weighted_utilisation")]
+    | Annotated[OraclePolicy, Tag("oracle")]
     | Annotated[UserPolicy, Tag("user")],
     Discriminator(policy_tag),
 ]

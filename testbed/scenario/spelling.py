@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 from testbed.scenario.yaml_tree import shortened
 
-_LISTED = 24  # names; a longer list hides what it should show
+_LISTED = 40  # names; a longer list hides what it should show
 
 
 def nearest_word(word: str, known: Iterable[str]) -> str | None:

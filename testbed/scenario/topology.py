@@ -16,6 +16,7 @@ from testbed.scenario.link_words import Flap, Impairment, Jitter, Reorder, Repla
 from testbed.scenario.policy_words import (
     DEFAULT_LEAF_POLICY,
     IdleQueuePolicy,
+    OraclePolicy,
     Policy,
     ProbingPolicy,
     ReportPolicy,
@@ -155,6 +156,13 @@ def leaf_policy(scenario: Scenario, cell: str) -> Policy:
     """The policy of the leaves of a cell: least in flight by their own counts, unless the file names one."""
     name = scenario.cells[cell].leaf.policy
     return DEFAULT_LEAF_POLICY if name is None else scenario.policies[name]
+
+
+def oracles_of(scenario: Scenario) -> list[str]:
+    """The policies in use that want to know the truth, which only the virtual engine can tell them."""
+    used = [line.policy for root in scenario.roots.values() for line in root.traffic]
+    used += [cell.leaf.policy for cell in scenario.cells.values() if cell.leaf.policy is not None]
+    return [name for name in dict.fromkeys(used) if isinstance(scenario.policies[name], OraclePolicy)]
 
 
 def reads_reports(policy: Policy) -> bool:

@@ -9,7 +9,7 @@ from testbed.links.delay import mean_delay_s
 from testbed.scenario.policy_words import FlowPolicy
 from testbed.scenario.quantity import format_s
 from testbed.scenario.schema import Scenario
-from testbed.scenario.topology import Effect, Topology, leaf_policy, reads_reports
+from testbed.scenario.topology import Effect, Topology, leaf_policy, oracles_of, reads_reports
 from testbed.scenario.view_words import ViewWords
 from testbed.theory.feedback import Feedback, acts_on_reports, interval_s, is_memoryless_enough
 from testbed.theory.loop_delay import PathDelays, reports_of
@@ -222,6 +222,8 @@ def _of_warmup(scenario: Scenario, loops: list[Feedback]) -> Iterator[str]:
 def _of_processes(
     scenario: Scenario, topology: Topology, wanted: Demand, optimum: OperatingPoint, cores: int
 ) -> Iterator[str]:
+    for oracle in oracles_of(scenario):
+        yield f"live: {oracle} is an oracle, which the virtual engine alone can have: run with --engine virtual"
     reports = reports_per_s(scenario, topology) / scenario.time_scale
     if reports > MOST_REPORTS_PER_S:
         yield (

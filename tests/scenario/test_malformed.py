@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from testbed.errors import Fault, ScenarioError, UsageError
+from testbed.scenario import expectation
 from testbed.scenario.load import ScenarioFile, load_scenario, scenario_from_text
 from testbed.scenario.policy_words import POLICY_KINDS
 from testbed.serving.profile import PROFILES
@@ -57,7 +58,7 @@ KINDS = ", ".join((*POLICY_KINDS, "my_module:MyPolicy"))
 TOKENS = "a whole number from 1 or a mapping with the keys fixed, lognormal, geometric, quantiles"
 NODES = "a node, a glob or a group, such as root.*, cell.us, us/server-1"
 FORM = "metric op [k *] (arm.metric | quantity), such as 'sojourn_s.p99 > 1.5 * flow.sojourn_s.p99'"
-METRICS = "requests, sojourn_s, first_token_s, token_gap_s, oscillation, staleness_s, release_lateness_s, cells, classes, policy, constraints, settled, goodput_per_s, little, regret_s, imbalance, windows, split_s, queue_wait_s, transit_s, synchrony, herd, bounces_per_minute, migration_per_minute and 3 more"
+METRICS = ", ".join(expectation.METRICS)
 VIEW_KEYS = "stale, stale_after, unheard, when_none, hold_queue"
 YAML_NUMBER = "a plain decimal number, or quotes around it"
 BASE_60 = "is not read as it stands (octal, hexadecimal, binary or base 60)"

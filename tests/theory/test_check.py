@@ -210,6 +210,15 @@ WARNINGS: list[tuple[dict[str, Any], str]] = [
         "the jitter from us/leaf-1 to root.west (observation) is cut at 0: the mean delay is 12.9 ms, not 10 ms",
     ),
     (
+        flow(stale="ignored", stale_after="300 ms"),
+        "stale_after of flow, 300 ms, is below the age that reports of us reach before the next one comes, 600 ms:"
+        " they are taken for ignored part of the time",
+    ),
+    (
+        {"policies": {"flow": {"kind": "oracle"}}},
+        "live: flow is an oracle, which the virtual engine alone can have: run with --engine virtual",
+    ),
+    (
         {"reports": {"every": "1 ms"}},
         "live: 9000 reports a second of wall time, above 5000: each is a wake-up; report less often or"
         " through fewer leaves",
