@@ -9,10 +9,12 @@ from matplotlib.figure import Figure
 from testbed.analysis.records import row_count
 from testbed.figures.age import draw_age
 from testbed.figures.arm import DrawnArm
+from testbed.figures.decisions import draw_decisions
 from testbed.figures.in_flight import draw_in_flight
 from testbed.figures.lateness import draw_lateness
 from testbed.figures.shares import draw_shares
 from testbed.figures.sojourn import draw_sojourn
+from testbed.figures.split import draw_split
 
 __all__ = ["FIGURES", "DrawnArm", "draw_all"]
 
@@ -20,7 +22,9 @@ FIGURES: dict[str, Callable[[Sequence[DrawnArm]], Figure]] = {
     "in_flight": draw_in_flight,
     "shares": draw_shares,
     "sojourn": draw_sojourn,
+    "split": draw_split,
     "age": draw_age,
+    "decisions": draw_decisions,
 }
 
 

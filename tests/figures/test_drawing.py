@@ -4,10 +4,12 @@ from testbed.analysis.records import Tables
 from testbed.analysis.summary import summarize_arm, summarize_run
 from testbed.figures.age import mean_ages
 from testbed.figures.colours import CELL_COLOURS, VERDICT_COLOURS, arm_styles, cell_colours
+from testbed.figures.decisions import draw_decisions
 from testbed.figures.drawing import DrawnArm, draw_all
 from testbed.figures.in_flight import draw_in_flight
 from testbed.figures.page import MOST_COLUMNS, columns_for, faults_of
 from testbed.figures.shares import draw_shares
+from testbed.figures.split import bars_of, draw_split
 from testbed.record.outcome import RunOutcome
 from testbed.scenario.schema import Scenario
 from tests.analysis.made_arms import (
@@ -51,7 +53,7 @@ def words_on(figure) -> str:
 
 
 def test_a_live_run_has_every_figure(arms):
-    assert list(draw_all(arms)) == ["in_flight", "shares", "sojourn", "age", "lateness"]
+    assert list(draw_all(arms)) == ["in_flight", "shares", "sojourn", "split", "age", "decisions", "lateness"]
 
 
 def test_a_virtual_run_has_no_lateness():
@@ -114,9 +116,9 @@ def test_a_single_arm_and_many_arms_can_be_drawn(arms):
     one = drawn({"flow": herding()["flow"]})
     six = [arms[i % 2]._replace(name=f"arm {i}") for i in range(6)]
 
-    assert len(draw_all(one)) == 5
+    assert len(draw_all(one)) == 7
     assert len(draw_in_flight(six).axes) == 6
-    assert len(draw_all(six)) == 5
+    assert len(draw_all(six)) == 7
 
 
 def test_a_run_without_requests_can_be_drawn():
@@ -126,18 +128,19 @@ def test_a_run_without_requests_can_be_drawn():
         drawn({"greedy": (scenario, made_tables(scenario, steady(1.0, 0.0, 0.0), rate_per_s=1e-9))})
     )
 
-    assert len(figures) == 5
+    assert len(figures) == 7
 
 
 def test_a_run_cut_short_in_its_warm_up_can_be_drawn():
     outcome = RunOutcome("live", "actual", ended_at_s=3.0, drained=False, interrupted=True)
 
-    assert len(draw_all(drawn(herding(), outcome))) == 5
+    assert len(draw_all(drawn(herding(), outcome))) == 7
 
 
 def test_lines_stay_short_however_many_requests(arms):
     for figure in draw_all(arms).values():
-        assert max(len(line.get_xdata()) for axes in figure.axes for line in axes.lines) <= 1000
+        lengths = [len(line.get_xdata()) for axes in figure.axes for line in axes.lines]
+        assert max(lengths, default=0) <= 1000
 
 
 def test_ages_are_split_into_travel_and_waiting(arms):
@@ -145,6 +148,24 @@ def test_ages_are_split_into_travel_and_waiting(arms):
         ages = mean_ages(arm)
         assert ages.transit_s == pytest.approx(0.5, abs=0.01)
         assert ages.waiting_s == pytest.approx(0.05, abs=0.02)
+
+
+def test_bars_of_time_add_up_to_the_mean_sojourn_of_their_arm(arms):
+    bars = bars_of(arms)
+    panel = draw_split(arms).axes[0]
+
+    assert [bar.arm for bar in bars] == ["greedy", "flow"]
+    ends = [max(each.get_x() + each.get_width() for each in panel.patches if each.get_y() // 1 == place - 1)
+            for place in (0, 1)]  # fmt: skip
+    assert ends == pytest.approx([arm.summary["sojourn_s"]["mean"] for arm in arms], rel=1e-6)
+
+
+def test_an_arm_of_which_nothing_is_known_says_so(arms):
+    unknown = {"regret_s": None, "deviation": None, "synchrony": None}
+    bare = arms[0]._replace(summary={**arms[0].summary, **unknown})
+
+    for panel in draw_decisions([bare, arms[1]]).axes:
+        assert "not known" in panel.texts[0].get_text()
 
 
 def test_panels_fill_their_rows():
