@@ -33,6 +33,14 @@ MAIN_FIGURES = (
     "policy.loop_delay_s",
     "settled.shares_settled_s",
     "settled.sojourn_settled_s",
+    "synchrony.correlation",
+    "migration_per_minute",
+    "deviation.dev_F",
+    "deviation.dev_x",
+    "regret_s.total",
+    "regret_s.staleness",
+    "imbalance.requests",
+    "imbalance.work",
 )
 
 
@@ -115,23 +123,39 @@ def estimate(values: Sequence[float]) -> Estimate:
 def compare_figures(
     left: Sequence[Mapping[str, Any]], right: Sequence[Mapping[str, Any]]
 ) -> list[FigureDifference]:
-    """The main figures of the arms that two groups of run summaries share.
+    """The main figures of the arms that two groups of run summaries share, or of the only arm of each.
 
     Args:
         left: `summary.json` of each run of the one group: one run, or several seeds of it.
         right: of the other.
     """
     differences = []
-    for arm in left[0]["arms"]:
-        if not all(arm in run["arms"] for run in (*left, *right)):
-            continue
-        ours = [main_figures(run["arms"][arm]) for run in left]
-        theirs = [main_figures(run["arms"][arm]) for run in right]
-        for figure in ours[0]:
+    for name, of_left, of_right in compared_arms(left, right):
+        ours = [main_figures(run["arms"][of_left]) for run in left]
+        theirs = [main_figures(run["arms"][of_right]) for run in right]
+        for figure in dict.fromkeys((*ours[0], *theirs[0])):
             a = [run.get(figure, math.nan) for run in ours]
             b = [run.get(figure, math.nan) for run in theirs]
-            differences.append(_difference(arm, figure, a, b))
+            differences.append(_difference(name, figure, a, b))
     return differences
+
+
+def compared_arms(
+    left: Sequence[Mapping[str, Any]], right: Sequence[Mapping[str, Any]]
+) -> list[tuple[str, str, str]]:
+    """What is compared: its name, the arm on the left, the arm on the right.
+
+    Arms of one name; where there is none and each side has a single arm, these two, whatever their names.
+    """
+    ours, theirs = (_arms_of_all(runs) for runs in (left, right))
+    shared = [(arm, arm, arm) for arm in ours if arm in theirs]
+    if not shared and len(ours) == len(theirs) == 1:
+        return [(f"{ours[0]}, {theirs[0]}", ours[0], theirs[0])]
+    return shared
+
+
+def _arms_of_all(runs: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [arm for arm in runs[0]["arms"] if all(arm in run["arms"] for run in runs)]
 
 
 def _difference(arm: str, figure: str, left: Sequence[float], right: Sequence[float]) -> FigureDifference:

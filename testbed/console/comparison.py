@@ -13,7 +13,13 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from testbed.analysis.compare import Estimate, FigureDifference, compare_figures, differing_keys
+from testbed.analysis.compare import (
+    Estimate,
+    FigureDifference,
+    compare_figures,
+    compared_arms,
+    differing_keys,
+)
 from testbed.errors import UsageError
 from testbed.record.run_folder import RunFolder
 from testbed.record.summary_file import load_summary
@@ -36,6 +42,9 @@ def print_comparison(console: Console, paths: Sequence[Path]) -> None:
         other = runs_below(path)
         console.print(_keys_table(first[0], other[0], str(paths[0]), str(path)))
         summaries = [[load_summary(run.summary) for run in group] for group in (first, other)]
+        if not compared_arms(*summaries):
+            console.print(_no_arm_in_common(*summaries), highlight=False, soft_wrap=True)
+            continue
         console.print(_figures_table(compare_figures(*summaries), str(paths[0]), str(path)))
 
 
@@ -96,6 +105,11 @@ def _figures_table(differences: Sequence[FigureDifference], left_name: str, righ
             )
             last = each.arm
     return table
+
+
+def _no_arm_in_common(*groups: Sequence[dict[str, Any]]) -> str:
+    ours, theirs = (", ".join(dict.fromkeys(arm for run in runs for arm in run["arms"])) for runs in groups)
+    return f"figures: no arm in common to compare ({ours} against {theirs})"
 
 
 def _estimate(value: Estimate) -> str:

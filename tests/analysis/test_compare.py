@@ -5,6 +5,7 @@ import pytest
 from testbed.analysis.compare import (
     MISSING,
     compare_figures,
+    compared_arms,
     differing_keys,
     estimate,
     figure_at,
@@ -87,4 +88,15 @@ def test_several_seeds_give_the_difference_an_interval():
 
 
 def test_arms_that_one_side_lacks_are_left_out():
-    assert compare_figures([summary(1.0)], [{"arms": {"greedy": {}}}]) == []
+    both = {"arms": {"greedy": {}, **summary(1.5)["arms"]}}
+
+    assert {each.arm for each in compare_figures([summary(1.0)], [both])} == {"flow"}
+    assert compared_arms([{"arms": {"a": {}, "b": {}}}], [{"arms": {"c": {}}}]) == []
+
+
+def test_the_only_arms_of_two_runs_are_compared_whatever_their_names():
+    found = compare_figures([summary(1.0)], [{"arms": {"greedy": summary(1.5)["arms"]["flow"]}}])
+
+    p99 = next(each for each in found if each.figure == "sojourn_s.p99")
+    assert p99.arm == "flow, greedy"
+    assert p99.difference == 0.5
