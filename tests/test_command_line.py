@@ -117,7 +117,14 @@ def test_show_plot_and_compare_work_on_the_folder_alone(folder):
     assert "planned" not in only
     assert "us/leaf-1" in run(folder, "show", "one", "--links").stdout
     drawn = run(folder, "plot", "one").stdout.split()
-    assert {Path(each).stem for each in drawn} == {"in_flight", "shares", "sojourn", "age"}
+    assert {Path(each).stem for each in drawn} == {
+        "in_flight",
+        "shares",
+        "sojourn",
+        "split",
+        "age",
+        "decisions",
+    }
     assert all((folder / each).stat().st_size > 10_000 for each in drawn)
     compared = run(folder, "compare", "one", "two").stdout
     keys = [line.split()[0] for line in compared.split("figures (")[0].splitlines() if "links[0]" in line]

@@ -27,6 +27,7 @@ from testbed.analysis.loop_delay import (
 )
 from testbed.analysis.oscillation import Oscillation, oscillation
 from testbed.analysis.prefix_cache import prefix_cache_figures
+from testbed.analysis.processes import process_figures
 from testbed.analysis.records import (
     Floats,
     Table,
@@ -114,6 +115,7 @@ def summarize_arm(
             "staleness_s": staleness_s(counted),
             "transit_s": transit_s(tables.get("observations", {}), tables["requests"], window),
             "release_lateness_s": None if is_virtual else release_lateness_s(links),
+            "processes": process_figures(tables.get("processes", {})),
             "cells": _cells(scenario, tables, counted, window),
             **routing_figures(scenario, tables, counted, window),
             "policy": {

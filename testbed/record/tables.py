@@ -197,6 +197,7 @@ LOGGED: dict[str, tuple[Column, ...]] = {
         Column("loop_lag_s", "float", "largest time that a timer fired after it was due, wall time"),
         Column("stall_s", "float", "longest pass of the loop, wall time"),
         Column("passes", "int", "passes of the loop"),
+        Column("would_blocks", "int", "frames that had to wait for a full socket"),
     ),
 }
 

@@ -55,7 +55,7 @@ class Accounts:
         self.bins = [0] * BIN_COUNT
         return beat
 
-    def write_rows(self, now_s: float, *, is_last: bool = False) -> None:
+    def write_rows(self, now_s: float, would_blocks: int, *, is_last: bool = False) -> None:
         """A row for each end of each link that did something since its last row (for all, at the end), and one more."""
         for end in self.sending:
             if end.sent or is_last:
@@ -65,7 +65,7 @@ class Accounts:
             if receiving.delivered or receiving.inversions or is_last:
                 receiving.environment.record("delivered", receiving.take_row(now_s))
         first = next(iter(self._environments.values()))
-        first.record("processes", self.usage.take_row(self._name, now_s))
+        first.record("processes", self.usage.take_row(self._name, now_s, would_blocks))
 
     def is_settled(self, expected: dict[int, int]) -> bool:
         """Whether as many messages have come on each link as are expected."""

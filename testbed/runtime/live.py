@@ -172,6 +172,8 @@ class Host:
         self._origin_s = origin_s
         self._send_beat = send_beat
         self._sockets.sleep_until(origin_s)
+        # greetings wait until they are connected: they do not count
+        self._accounts.usage.would_blocks = self._sockets.would_blocks
         self._begin()
         waited_s = 0.0
         while not self._ended:
@@ -383,7 +385,7 @@ class Host:
     def _write_rows(self, now_s: float) -> None:
         """Record what links and process did, and sweep."""
         self._next_row_s = max(self._next_row_s + self._row_s, now_s)
-        self._accounts.write_rows(now_s)
+        self._accounts.write_rows(now_s, self._sockets.would_blocks)
         timers = sum(len(environment.timers) for environment in self._environments.values())
         if len(self._agenda.heap) > STALE_TIMERS + 2 * timers:
             self._agenda.forget_stale()
@@ -425,7 +427,7 @@ class Host:
 
     def close(self) -> None:
         """Write the last rows and close the logs with their end marks."""
-        self._accounts.write_rows(self.now_s(), is_last=True)
+        self._accounts.write_rows(self.now_s(), self._sockets.would_blocks, is_last=True)
         self._accounts.close()
         for environment in self._environments.values():
             environment.log.close()

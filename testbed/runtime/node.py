@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gc
 import os
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,7 +87,6 @@ class NodeProcess:
         self._sockets = Sockets(self._context, name, address, self._control.socket)
         self._heard: set[str] = set()  # peers that have greeted us
         self._is_greeted = False
-        self._would_blocks = 0  # of greetings, which wait until they are connected
         self._host = Host(name, world, self._sockets, self._on_control)
         for node in processes[name]:
             header = {**orders.header, "engine": "live", "node": node}
@@ -125,7 +123,6 @@ class NodeProcess:
             self._wait()
             self._sockets.retry()
         self._is_greeted = True
-        self._would_blocks = self._sockets.would_blocks
 
     def _end(self) -> None:
         host, control = self._host, self._control
@@ -133,9 +130,6 @@ class NodeProcess:
         control.send(host.sent_ledger())
         host.settle(self._await(Settle).expected, time.monotonic() + SETTLE_S)
         control.send(host.received_ledger())
-        would_blocks = self._sockets.would_blocks - self._would_blocks
-        if would_blocks:
-            print(f"{self._name}: {would_blocks} frames had to wait for a full socket", file=sys.stderr)
         host.close()
         control.send(Closed(self._name))
         self._sockets.close()

@@ -21,7 +21,7 @@ METRICS = (
     "requests", "sojourn_s", "first_token_s", "token_gap_s", "oscillation", "staleness_s", "release_lateness_s",
     "cells", "classes", "policy", "constraints", "settled", "goodput_per_s", "little", "regret_s", "imbalance",
     "windows", "split_s", "queue_wait_s", "transit_s", "synchrony", "herd", "bounces_per_minute",
-    "migration_per_minute", "deviation", "wrong_choice_fraction", "prefix_cache",
+    "migration_per_minute", "deviation", "wrong_choice_fraction", "processes", "prefix_cache",
 )  # fmt: skip
 OPERATORS: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,

@@ -52,6 +52,7 @@ class FakeSockets:
     frames_readable: bool = False
     control_readable: bool = False
     stuck: bool = False
+    would_blocks: int = 0
 
     def clock(self) -> float:
         return self.now_s

@@ -1,0 +1,33 @@
+"""What the processes of a live run used, and how their loops kept up; wall time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from testbed.analysis.records import Table, codes, row_count
+
+
+def process_figures(processes: Table) -> dict[str, Any]:
+    """Over the whole run; null where nothing was counted, as under virtual time.
+
+    Args:
+        processes: a row per process and second.
+
+    Returns:
+        cpu_s: processor time of all processes; memory_bytes: sum of their largest resident sets; loop_lag_s and
+        stall_s: the largest; would_blocks: frames that had to wait for a full socket.
+    """
+    if not row_count(processes) or "would_blocks" not in processes:
+        return dict.fromkeys(("cpu_s", "memory_bytes", "loop_lag_s", "stall_s", "would_blocks"))
+    names = list(dict.fromkeys(processes["node"].tolist()))
+    largest = np.zeros(len(names))
+    np.maximum.at(largest, codes(processes["node"], names), processes["memory_bytes"])
+    return {
+        "cpu_s": float(processes["cpu_s"].sum()),
+        "memory_bytes": int(largest.sum()),
+        "loop_lag_s": float(processes["loop_lag_s"].max()),
+        "stall_s": float(processes["stall_s"].max()),
+        "would_blocks": int(processes["would_blocks"].sum()),
+    }

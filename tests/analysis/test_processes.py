@@ -1,0 +1,25 @@
+import numpy as np
+
+from testbed.analysis.processes import process_figures
+
+
+def test_figures_are_sums_over_processes_and_the_worst_of_any():
+    """Two processes over two seconds: memory is each one's largest, the rest sums and maxima."""
+    rows = {
+        "node": np.array(["root.west", "us/leaf-1"] * 2, object),
+        "cpu_s": np.array([0.1, 0.2, 0.3, 0.4]),
+        "memory_bytes": np.array([10, 30, 20, 25]),
+        "loop_lag_s": np.array([0.0, 0.001, 0.003, 0.0]),
+        "stall_s": np.array([0.01, 0.0, 0.0, 0.02]),
+        "would_blocks": np.array([0, 1, 2, 0]),
+    }
+
+    found = process_figures(rows)
+
+    assert found == {
+        "cpu_s": 1.0, "memory_bytes": 50, "loop_lag_s": 0.003, "stall_s": 0.02, "would_blocks": 3,
+    }  # fmt: skip
+
+
+def test_virtual_runs_have_no_processes():
+    assert process_figures({})["would_blocks"] is None
