@@ -143,7 +143,7 @@ class Server:
     def _on_probe(self, leaf: str, probe: Probe) -> None:
         now_s = self._env.now_s()
         in_flight = len(self._leaf_of)
-        latency_s = self._memory.latency_s(in_flight) if self._memory is not None else 0.0
+        latency_s = self._memory.latency_s(in_flight, now_s) if self._memory is not None else 0.0
         self._env.send(leaf, ProbeReply(probe.probe_id, 0, in_flight, latency_s, now_s))
 
     def _on_cancel(self, cancel: Cancel) -> None:
@@ -160,7 +160,7 @@ class Server:
             self._finished += 1
             self._record(served)
             if self._memory is not None:
-                self._memory.add(in_flight, served.finished_at_s - served.at_server_s)
+                self._memory.add(in_flight, served.finished_at_s - served.at_server_s, now_s)
             residence_s = now_s - served.at_server_s
             self._env.send(
                 leaf,

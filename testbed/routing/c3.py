@@ -4,7 +4,8 @@
 
 with R the response time that this leaf saw, 1/mu the one that the server states in its answers, `own` this leaf's
 requests there, n the number of leaves (each is taken to have as many there) and q_bar the server's count in flight;
-R, 1/mu and q_bar are exponential averages. While the leaf has seen no reply of a server its R counts as 1/mu.
+R, 1/mu and q_bar are exponential averages. While the leaf has seen no reply of a server its R counts as 1/mu, and while
+the server has stated no latency 1/mu is that of a request alone: a cube of nothing would hide any queue.
 
 Source: Suresh, Canini, Schmid and Feldmann, C3: Cutting tail latency in cloud data stores via adaptive replica
 selection (NSDI 2015), on the probes of Wydrowski et al., Prequal (NSDI 2024), section 5.2.
@@ -30,8 +31,9 @@ class C3:
         self._in_flight: dict[int, float] = {}
 
     def on_answer(self, target: Target, reply: ProbeReply) -> None:
-        """Follow what the server says of itself."""
-        self._follow(self._stated_s, target, reply.latency_s)
+        """Follow what the server says of itself; a latency of 0 says nothing."""
+        if reply.latency_s > 0:
+            self._follow(self._stated_s, target, reply.latency_s)
         self._follow(self._in_flight, target, reply.in_flight)
 
     def on_reply(self, target: Target, sojourn_s: float) -> None:
@@ -52,6 +54,6 @@ class C3:
 
     def _score_s(self, answer: Answer) -> float:
         index = answer.target.index
-        stated_s = self._stated_s[index]
+        stated_s = self._stated_s.get(index, answer.target.alpha_s)
         queue = 1.0 + answer.target.own_in_flight * self._leaves + self._in_flight[index]
         return self._response_s.get(index, stated_s) - stated_s + queue**3 * stated_s

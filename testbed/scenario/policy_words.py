@@ -242,7 +242,7 @@ class C3Policy(ProbingPolicy):
     """A pool of probes, ranked by the score of C3 (NSDI 2015)."""
 
     kind: Literal["c3"]
-    newest_weight: Annotated[float, Field(strict=True, gt=0, le=1)] = 0.1
+    newest_weight: Annotated[float, Field(strict=True, gt=0, le=1)] = 0.9
 
 
 class ConsistentHashPolicy(CountingPolicy):

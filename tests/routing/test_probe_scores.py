@@ -55,6 +55,15 @@ def test_c3_averages_what_it_hears() -> None:
     assert rule._score_s(Answer(target, 8, 0.5)) == pytest.approx(6**3 * 0.2)  # no reply yet: R = 1/mu
 
 
+def test_c3_does_not_believe_in_a_server_that_takes_no_time() -> None:
+    """A stated 0 says nothing: alpha, 0.1 s, stands for it, so that the queue shows."""
+    (target,) = view_of([0]).targets
+    rule = C3(C3Policy(kind="c3", newest_weight=1.0), leaves=1)
+    rule.on_answer(target, answer(9, 0.0))
+
+    assert rule._score_s(Answer(target, 9, 0.0)) == pytest.approx(10**3 * 0.1)
+
+
 def test_c3_avoids_the_server_where_its_own_requests_are() -> None:
     view = view_of([0, 0])
     policy = build_policy(
