@@ -2,9 +2,10 @@
 
     weight = q / u * (share of requests that ended well)
 
-with q the requests that a server received per second and u the share of its time that it was busy, both from what its
+with q the requests that a server finished per second and u the share of its time that it was busy, both from what its
 reports count since the run began, smoothed by an exponential average over time. Balancing so makes utilisations
-equal. A server that has reported no load yet has the mean weight of the others.
+equal. (By requests received instead, a server that falls behind would be sent more.) A server that has reported no load
+yet has the mean weight of the others.
 
 Source: the rule `WeightedRR` of Wydrowski et al., Prequal (NSDI 2024), sections 2 and 5.2.
 """
@@ -40,9 +41,15 @@ class Usage:
         if last is None or report.measured_at_s <= last.measured_at_s:
             return
         passed_s = report.measured_at_s - last.measured_at_s
+        finished = _finished(report) - _finished(last)
         fade = math.exp(-passed_s / self._memory_s)
-        self.rate_per_s = fade * self.rate_per_s + (1 - fade) * (report.arrivals - last.arrivals) / passed_s
+        self.rate_per_s = fade * self.rate_per_s + (1 - fade) * finished / passed_s
         self.busy_fraction = fade * self.busy_fraction + (1 - fade) * (report.busy_s - last.busy_s) / passed_s
+
+
+def _finished(report: Report) -> int:
+    """Requests that the server has finished since the run began."""
+    return report.arrivals - report.queued - report.running
 
 
 class WeightedUtilisation:

@@ -45,6 +45,19 @@ def test_a_server_that_needs_less_time_for_a_query_gets_more() -> None:
     assert policy.shares(view) == pytest.approx([1 / 3, 2 / 3])
 
 
+def test_a_server_that_falls_behind_is_not_taken_to_be_quick() -> None:
+    """Both finish 10 queries in half a second of work; b has received 30, of which 20 are still there."""
+    view = view_of([0, 0])
+    policy = policy_of(view)
+    tell(policy, view, 1.0, {"a": (0, 0.0), "b": (0, 0.0)})
+    tell(policy, view, 2.0, {"a": (10, 0.5)})
+    target = view.by_name["b"]
+    target.on_report("b", report(20, arrivals=30, measured_at_s=2.0)._replace(busy_s=0.5), 2.0)
+    policy.on_report(view, target)
+
+    assert policy.shares(view) == pytest.approx([0.5, 0.5])
+
+
 def test_errors_lower_a_weight() -> None:
     view = view_of([0, 0])
     policy = policy_of(view)
