@@ -68,6 +68,8 @@ def test_a_shipped_scenario_runs_shortened_and_keeps_every_law(file, tmp_path):
 
         assert (summary["verdict"], summary["verdict_reasons"]) == ("valid", [])
         assert summary["laws"]["broken"] == 0
+        assert outcome.ledger
+        assert [line for line in outcome.ledger if line.gap] == []
         assert summary["requests"]["completed"] > 0
         assert summary["constraints"] == {"violations": 0, "forbidden_probability_max": 0.0}
 

@@ -384,13 +384,15 @@ def _settled(scenario: Scenario, tables: Tables, window: Window, end_s: float, l
 def _windows(scenario: Scenario, tables: Tables, window: Window, end_s: float, loop_delay_s: float) -> Json:
     """The same figures over parts of a run in which something changed.
 
-    `before` is the time up to the first change, `last` what remains after the last one once 40 % of the time that
-    follows it has been left to settling.
+    `before` is the time up to the first change, `during` that from the first to the last one, `last` what remains
+    after it once 40 % of the time that follows it has been left to settling.
     """
     changes = [each for each in changes_s(scenario) if each < window.to_s]
     if not changes:
         return {}
     parts = {"last": Window(changes[-1] + SETTLING_PART * (window.to_s - changes[-1]), window.to_s)}
+    if max(changes[0], window.from_s) < changes[-1]:
+        parts = {"during": Window(max(changes[0], window.from_s), changes[-1]), **parts}
     if changes[0] > window.from_s:
         parts = {"before": Window(window.from_s, changes[0]), **parts}
     return {name: _part(scenario, tables, part, end_s, loop_delay_s) for name, part in parts.items()}

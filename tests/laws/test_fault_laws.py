@@ -192,3 +192,42 @@ def test_messages_are_accounted_for_in_a_run_of_random_faults(tmp_path) -> None:
     assert ledger_gaps(run.outcome) == []
     assert set(run.tables["requests"]["outcome"]) <= {"completed", "timed_out"}
     assert (run.tables["faults"]["nodes_healed"] == run.tables["faults"]["nodes_expected"]).all()
+
+
+def test_a_delay_is_per_message_per_direction_and_per_hop(tmp_path) -> None:
+    """What is asked for is what each hop adds, once, and only the way that was named."""
+    text = TEXT.format(duration=1, seed=3).partition("links:")[0]
+    links = (
+        "links:\n"
+        "  - {from: root.*, to: cell.us, path: request, delay: 100 ms}\n"
+        "  - {from: cell.eu, to: root.*, path: reply, delay: 50 ms}\n"
+    )
+
+    requests = run_text(tmp_path, text + links).tables["requests"]
+
+    there_s = requests["at_leaf_s"] - requests["sent_at_s"]
+    back_s = requests["replied_at_s"] - requests["left_leaf_s"]
+    us, eu = requests["cell"] == "us", requests["cell"] == "eu"
+    assert there_s[us] == pytest.approx(0.100)
+    assert back_s[us] == pytest.approx(0.0)
+    assert there_s[eu] == pytest.approx(0.0)
+    assert back_s[eu] == pytest.approx(0.050)
+    assert requests["at_server_s"] == pytest.approx(requests["at_leaf_s"])
+
+
+def test_a_partition_of_everything_heals_on_time(tmp_path) -> None:
+    """No fault can cut off what heals it: the nodes know their changes before the run."""
+    calm = TEXT.format(duration=2, seed=3).partition("faults:")[0]
+    line = "  - {at: 0.5 s, for: 0.5 s, link: {from: '*', to: '*'}, set: {cut: true}}\n"
+
+    run = run_text(tmp_path, f"{calm}faults:\n{line}")
+
+    requests, faults = run.tables["requests"], run.tables["faults"]
+    sent_s = requests["sent_at_s"]
+    assert not np.isfinite(requests["at_leaf_s"][(sent_s > 0.5) & (sent_s < 1.0)]).any()
+    later = (sent_s > 1.0) & (
+        (requests["root"] == "root.b") | (requests["cell"] == "eu")
+    )  # no losses by chance there
+    assert (requests["outcome"][later] == "completed").all()
+    assert faults["healed_at_s"].tolist() == [1.0]
+    assert faults["nodes_healed"].tolist() == faults["nodes_expected"].tolist() == [7]
