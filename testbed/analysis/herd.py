@@ -18,7 +18,7 @@ import numpy as np
 from testbed.analysis.records import Floats, Table, Window
 from testbed.analysis.routing_shares import period_edges
 from testbed.scenario.schema import Scenario
-from testbed.theory.loop_delay import reports_of
+from testbed.scenario.topology import reports_of
 
 
 class Herd(NamedTuple):

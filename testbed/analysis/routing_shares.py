@@ -15,8 +15,7 @@ import numpy.typing as npt
 from testbed.analysis.records import Floats, Mask, Table, Tables, Window, codes, row_count
 from testbed.scenario.policy_words import Policy
 from testbed.scenario.schema import Scenario
-from testbed.scenario.topology import root_name
-from testbed.theory.loop_delay import reports_of
+from testbed.scenario.topology import reports_of, root_name
 
 # Kinds of policies that split requests without a look at the cells.
 FIXED_KINDS = frozenset({"random", "round_robin", "weighted", "smooth_weighted", "static_optimal"})

@@ -58,8 +58,7 @@ from testbed.record.outcome import RunOutcome
 from testbed.scenario.expectation import Expectation
 from testbed.scenario.policy_words import FlowPolicy
 from testbed.scenario.schema import Scenario, Traffic
-from testbed.scenario.topology import build_topology
-from testbed.theory.loop_delay import reports_of
+from testbed.scenario.topology import build_topology, reports_of
 
 SCHEMA_VERSION = 2
 # Of the time after the last change, the part that is given to settling before `windows.last` begins.

@@ -35,8 +35,7 @@ from testbed.scenario.fault_plan import fault_plan, link_effects
 from testbed.scenario.policy_words import FlowPolicy
 from testbed.scenario.quantity import format_s
 from testbed.scenario.schema import Scenario
-from testbed.scenario.topology import Topology, leaf_policy, reads_reports
-from testbed.theory.loop_delay import reports_of
+from testbed.scenario.topology import Topology, leaf_policy, reads_reports, reports_of
 
 LATENESS_FLOOR_S = 0.002
 LATENESS_FRACTION = 0.1

@@ -57,9 +57,10 @@ def _held_to_the_end(dispatches: Rows, dispatch: Places) -> NDArray[np.bool_]:
 
 
 def _held_s(holds: Rows, attempt: Places, dispatches: Rows, dispatch: Places) -> NDArray[np.float64]:
-    """How long the root let each request wait for a usable cell; 0 for those that did not have to, NaN: to the end."""
-    waits = holds["released_at_s"] - holds["held_at_s"]
-    held_s = _filled(np.zeros(len(attempt)), waits, _of_attempt(holds, attempt))
+    """How long the root let each request wait, for a usable cell and for its decision; 0 for most, NaN: to the end."""
+    held_s = np.zeros(len(attempt))
+    mine = holds["attempt"] == attempt[holds["request_id"]]
+    np.add.at(held_s, holds["request_id"][mine], (holds["released_at_s"] - holds["held_at_s"])[mine])
     sent_at_s = _filled(np.zeros(len(attempt)), dispatches["sent_at_s"], dispatch)
     held_s[np.isnan(sent_at_s)] = np.nan
     return held_s

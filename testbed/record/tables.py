@@ -55,13 +55,13 @@ LOGGED: dict[str, tuple[Column, ...]] = {
         _instant("staleness_s", "age of the chosen cell's observation when used; NaN: none yet"),
         Column("believed_cost", "float", "cost of the chosen cell as the root believed it"),
     ),
-    # a root writes a row when it sends a request that had to wait for a usable cell
+    # a root writes a row when a request had to wait for a usable cell, and when its decision takes time
     "holds": (
         _REQUEST,
         _ATTEMPT,
         _ROOT,
-        _instant("held_at_s", "planned arrival"),
-        _instant("released_at_s", "sent by the root"),
+        _instant("held_at_s", "began to wait: its planned arrival, or the reading of the view"),
+        _instant("released_at_s", "a cell was usable, or the decision took effect"),
     ),
     # a late reply: the request had timed out at the root before
     "late_replies": (_REQUEST, _ATTEMPT, _instant("replied_at_s", "reply received by the root")),
@@ -242,7 +242,10 @@ MERGED: dict[str, tuple[Column, ...]] = {
         Column("session", "int", "conversation that it continues; 0: none"),
         Column("prefix", "int", "first segment that its prompt shares with other sessions; 0: none"),
         _instant("planned_at_s", "planned arrival"),
-        _instant("held_s", "time that the root let it wait for a usable cell; NaN: until its time was up"),
+        _instant(
+            "held_s",
+            "time that the root let it wait, for a usable cell or its decision; NaN: until its time was up",
+        ),
         _instant("sent_at_s", "sent by the root"),
         _instant("at_leaf_s", "received by the leaf"),
         _instant("at_server_s", "received by the server"),

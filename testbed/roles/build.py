@@ -5,14 +5,17 @@ Everything here is in run time: the scenario has been scaled.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from testbed.draw import key_base, uniform
+from testbed.roles.changes import Changes
 from testbed.roles.environment import Environment, Role
 from testbed.roles.latency_model import LatencyModel
 from testbed.roles.leaf import Leaf
 from testbed.roles.once import taken_once
+from testbed.roles.poller import Polls
 from testbed.roles.root import Root, Stream
 from testbed.roles.schedule import Schedule
 from testbed.roles.server import Server
@@ -21,8 +24,17 @@ from testbed.routing.oracle import TruthOf
 from testbed.routing.policy import build_policy, policy_hooks
 from testbed.routing.view import Target, View
 from testbed.scenario.policy_words import IdleQueuePolicy, Policy
-from testbed.scenario.schema import Cell, Scenario, Service, SharingWords, Traffic
-from testbed.scenario.topology import Node, Topology, leaf_policy, reads_reports, sends_probes
+from testbed.scenario.schema import Cell, Reports, Scenario, Service, SharingWords, Traffic
+from testbed.scenario.topology import (
+    Node,
+    Topology,
+    is_polled,
+    leaf_policy,
+    polls_servers,
+    reads_reports,
+    reports_of,
+    sends_probes,
+)
 from testbed.scenario.view_words import ViewWords
 from testbed.serving.antagonist import Antagonist
 from testbed.serving.batch import Batch
@@ -84,13 +96,39 @@ def _build_root(node: Node, world: World, env: Environment) -> Root:
     )
     for target in targets:
         target.peers = len([each for each in scenario.roots if _may_use(scenario, each, target.name)])
-        target.takes_overtaken = (scenario.cells[target.name].reports or scenario.reports).read == "all"
+        target.takes_overtaken = reports_of(scenario, target.name).read == "all"
     streams = [
         _stream(node, world, root, line, targets, index, output_mean)
         for index, line in enumerate(scenario.roots[root].traffic)
     ]
     plan = world.plan.of_root(node.index)
-    return Root(env, node.name, streams, plan, world.topology.leaves, scenario.records.decisions)
+    leaves = world.topology.leaves
+    return Root(env, node.name, streams, plan, leaves, scenario.records.decisions, _leaf_polls(node, world))
+
+
+def _leaf_polls(node: Node, world: World) -> list[Polls]:
+    """How a root asks leaves for reports: the cells whose words are the same are asked together."""
+    groups: dict[Reports, list[str]] = {}
+    for cell in world.scenario.cells:
+        if is_polled(world.scenario, cell):
+            groups.setdefault(reports_of(world.scenario, cell), []).extend(world.topology.leaves[cell])
+    return [_polls(reporters, words, node, world.topology) for words, reporters in groups.items()]
+
+
+def _polls(reporters: Sequence[str], words: Reports, node: Node, topology: Topology) -> Polls:
+    return Polls(reporters, _schedule(words, node, topology), words.polls == "serial")
+
+
+def _schedule(words: Reports, node: Node, topology: Topology) -> Schedule:
+    """When a node reports, or asks for reports."""
+    return Schedule(words.every, _phase_s(words.every, words.phase, node, topology))
+
+
+def _changes(words: Reports) -> Changes | None:
+    """For reporters that tell of changes alone."""
+    if words.send != "on_change":
+        return None
+    return Changes(words.threshold or 1, math.inf if words.lease is None else words.lease)
 
 
 def _stream(
@@ -116,7 +154,9 @@ def _stream(
     # a free-running timer: its phase is the node's own, so that roots do not update together by construction
     phase_s = hooks.tick_interval_s * uniform(key_base(scenario.seed, node.name, "tick"), index)
     timeout_s = scenario.classes[line.class_].timeout
-    return Stream(line.class_, view, policy, hooks, cost, timeout_s, phase_s, hold_queue(spec))
+    return Stream(
+        line.class_, view, policy, hooks, cost, timeout_s, phase_s, hold_queue(spec), decision_s(spec)
+    )
 
 
 def _may_use(scenario: Scenario, root: str, cell: str) -> bool:
@@ -128,6 +168,11 @@ def _may_use(scenario: Scenario, root: str, cell: str) -> bool:
 def hold_queue(spec: Policy) -> int:
     """How many requests may wait at a balancer of this policy while no target is usable."""
     return (spec.hold_queue or 0) if isinstance(spec, ViewWords) else 0
+
+
+def decision_s(spec: Policy) -> float:
+    """How long a decision of this policy takes."""
+    return spec.decision_time if isinstance(spec, ViewWords) else 0.0
 
 
 def _build_leaf(node: Node, world: World, env: Environment) -> Leaf:
@@ -149,7 +194,9 @@ def _build_leaf(node: Node, world: World, env: Environment) -> Leaf:
     in_steps = cell.profile is not None
     steps = output_mean if in_steps else 1.0
     model = LatencyModel(curve.alpha_s / steps, curve.beta_s / steps, HALF_STEP if in_steps else 0.0)
-    reports = cell.reports or scenario.reports
+    reports = reports_of(scenario, node.cell)
+    servers = topology.servers[node.cell]
+    polled = polls_servers(scenario, node.cell)
     return Leaf(
         env,
         node.name,
@@ -158,11 +205,14 @@ def _build_leaf(node: Node, world: World, env: Environment) -> Leaf:
         hooks=policy_hooks(policy),
         roots=[each.name for each in topology.nodes.values() if each.kind == "root"],
         timeouts_s=[each.timeout for each in scenario.classes.values()],
-        reports=Schedule(reports.every, _phase_s(reports.every, reports.phase, node, topology)),
+        reports=None if reports.send == "when_polled" else _schedule(reports, node, topology),
         model=model,
         has_peers=cell.leaf.count > 1,
         counts_steps=in_steps,
         hold_queue=hold_queue(spec),
+        decision_s=decision_s(spec),
+        changes=_changes(reports),
+        polls=_polls(servers, cell.server_reports, node, topology) if polled else None,
     )
 
 
@@ -171,9 +221,8 @@ def _build_server(node: Node, world: World, env: Environment) -> Server:
     cell = scenario.cells[node.cell]
     policy = leaf_policy(scenario, node.cell)
     reports = None
-    if reads_reports(policy):
-        every_s = cell.server_reports.every
-        reports = Schedule(every_s, _phase_s(every_s, cell.server_reports.phase, node, topology))
+    if reads_reports(policy) and cell.server_reports.send != "when_polled":
+        reports = _schedule(cell.server_reports, node, topology)
     samples_s = scenario.records.samples
     # staggered: samples of many servers at one instant would be a burst of work that no scenario asked for
     first_sample_s = samples_s + _phase_s(samples_s, "staggered", node, topology)
@@ -183,6 +232,7 @@ def _build_server(node: Node, world: World, env: Environment) -> Server:
         service=build_service(cell, node.name, len(scenario.classes), scenario.stretch, scenario.seed),
         samples=Schedule(samples_s, first_sample_s),
         reports=reports,
+        changes=_changes(cell.server_reports),
         leaves=list(topology.leaves[node.cell]),
         queues_when_idle=isinstance(policy, IdleQueuePolicy),
         answers_probes=sends_probes(policy),

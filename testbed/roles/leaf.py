@@ -3,16 +3,17 @@
 Theory of operation. A request from a root is given to the server that the policy picks and is open until the
 server's reply comes (which goes on to the root), its class's timeout has passed, or the run ends. Every report
 period the leaf tells all roots what it has in flight and what it learned of its servers' speed, with the instant
-of measurement.
+of measurement; or it does so only where that has changed, or when a root asks.
 
 Where no server is usable (all reports are too old for the policy's words, say) the request is refused, or held until
 one is: in order of arrival, up to a bound, beyond which requests are shed. Newcomers queue behind the held, which count
-as waiting in the cell.
+as waiting in the cell. Where a decision takes time the request waits here until it is over, counted in the cell but not
+yet at the server.
 
 Where the policy asks servers before it chooses, the request waits until enough of them have answered or the time to do
 so is up. It counts as waiting in the cell, and its timeout runs on, though it may be noticed late by as much.
 
-Messages seen: `Request` from roots; `Reply`, `Report` and `ProbeReply` from servers. A reply to a request that has
+Messages seen: `Request` and `Poll` from roots; `Reply`, `Report` and `ProbeReply` from servers. A reply to a request that has
 timed out here is late and dropped; a reply to one that was never given to that server is an error.
 
 Queued or running? Only a server knows. Each of its replies tells how many of its requests wait, and the leaf
@@ -26,14 +27,17 @@ servers' replies tell of the others'.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from testbed.roles.changes import Changes
 from testbed.roles.environment import Environment
 from testbed.roles.held import Held, Waiting
 from testbed.roles.inquiries import Inquiries, Inquiry
 from testbed.roles.latency_model import LatencyModel
-from testbed.roles.messages import Message, Outcome, Probe, ProbeReply, Reply, Report, Request, Setting
+from testbed.roles.messages import Message, Outcome, Poll, Probe, ProbeReply, Reply, Report, Request, Setting
+from testbed.roles.poller import Poller, Polls
 from testbed.roles.schedule import Schedule
 from testbed.routing.policy import Hooks, Policy
 from testbed.routing.view import Target, View
@@ -77,11 +81,14 @@ class Leaf:
         hooks: Hooks,
         roots: list[str],
         timeouts_s: list[float],
-        reports: Schedule,
+        reports: Schedule | None,
         model: LatencyModel,
         has_peers: bool,
         counts_steps: bool,
         hold_queue: int = 0,
+        changes: Changes | None = None,
+        polls: Polls | None = None,
+        decision_s: float = 0.0,
     ) -> None:
         """Args:
         env: the world around.
@@ -91,11 +98,14 @@ class Leaf:
         hooks: the policy's optional methods.
         roots: the nodes to report to.
         timeouts_s: timeout of each class, in the scenario's order.
-        reports: when to report.
+        reports: when to report; None: when asked.
         model: where the servers' speed is learned.
         has_peers: other leaves use the same servers.
         counts_steps: work goes in steps of one token; otherwise a request is one step.
         hold_queue: requests that may wait here while no server is usable.
+        changes: whether there is something to report; None: always.
+        polls: how servers are asked to report; None: they do so unasked.
+        decision_s: time from reading the view until a decision takes effect.
         """
         self._env = env
         self._name = name
@@ -105,6 +115,10 @@ class Leaf:
         self._roots = roots
         self._timeouts_s = timeouts_s
         self._reports = reports
+        self._changes = changes
+        self._decision_s = decision_s
+        self._deciding: deque[Request] = deque()
+        self._poller = None if polls is None else Poller(env, "poll", polls)
         self._model = model
         self._has_peers = has_peers
         self._counts_steps = counts_steps
@@ -130,7 +144,10 @@ class Leaf:
 
     def start(self) -> None:
         """Wait for the first report."""
-        self._env.set_timer("report", self._reports.next_at_s)
+        if self._reports is not None:
+            self._env.set_timer("report", self._reports.next_at_s)
+        if self._poller is not None:
+            self._poller.start()
         if self._hooks.idle_probe_after_s < math.inf:
             self._env.set_timer("idle", self._hooks.idle_probe_after_s)
         if self._hooks.on_tick is not None:
@@ -148,6 +165,8 @@ class Leaf:
                 self._on_probe_reply(source, message)
             case Report():
                 self._on_report(source, message)
+            case Poll():
+                self._send_report([source])
             case _:
                 raise RuntimeError(f"{self._name}: {message} from {source}: not for a leaf")
 
@@ -157,6 +176,11 @@ class Leaf:
             self._report()
         elif name == "tick":
             self._tick()
+        elif name == "poll":
+            assert self._poller is not None
+            self._poller.on_timer()
+        elif name == "decide":
+            self._take_effect()
         elif name == "held":
             self._expire_held()
         elif name == "idle":
@@ -170,7 +194,10 @@ class Leaf:
         """The run is over: what is open stays unfinished."""
         for requests in self._open:
             for opened in requests.values():
-                self._record(opened, Outcome.UNFINISHED, float("nan"))
+                if self._is_undecided(opened.request):
+                    self._record_unsent(opened.request, Outcome.UNFINISHED, opened.at_leaf_s, float("nan"))
+                else:
+                    self._record(opened, Outcome.UNFINISHED, float("nan"))
         for inquiry in self._inquiries.open():
             self._record_unsent(inquiry.request, Outcome.UNFINISHED, inquiry.at_leaf_s, float("nan"))
         for waiting in self._held.take_all():
@@ -202,17 +229,46 @@ class Leaf:
         assert server.name in self._tracks, (
             f"{self._name}: the policy chose {server.name}, which is not a server here"
         )
-        opened = _Open(request, root, server, at_leaf_s, now_s, self._area(server, now_s))
+        opened = _Open(request, root, server, at_leaf_s, now_s + self._decision_s, self._area(server, now_s))
         self._count(request, 1)
         index = request.class_index
         self._open[index][request.request_id] = opened
         if not self._armed[index]:
             self._armed[index] = True
             self._env.set_timer(f"timeout:{index}", at_leaf_s + self._timeouts_s[index])
-        self._env.send(server.name, request)
-        server.on_sent(request.request_id, now_s)
+        if self._decision_s:
+            self._decide(request, now_s)
+        else:
+            self._env.send(server.name, request)
+            server.on_sent(request.request_id, now_s)
         if self._hooks.probes is not None:
             self._probe(self._hooks.probes(self._view, self._probe_rng), now_s)
+
+    def _decide(self, request: Request, now_s: float) -> None:
+        """The choice is made, but takes effect later only."""
+        if not self._deciding:
+            self._env.set_timer("decide", now_s + self._decision_s)
+        self._deciding.append(request)
+
+    def _take_effect(self) -> None:
+        """Send what was decided long enough ago."""
+        now_s, deciding = self._env.now_s(), self._deciding
+        while deciding:
+            requests, request_id = self._open[deciding[0].class_index], deciding[0].request_id
+            opened = requests[request_id]
+            if opened.sent_at_s > now_s:
+                self._env.set_timer("decide", opened.sent_at_s)
+                return
+            requests[request_id] = opened._replace(area=self._area(opened.server, now_s))
+            self._env.send(opened.server.name, deciding.popleft())
+            opened.server.on_sent(request_id, now_s)
+
+    def _is_undecided(self, request: Request) -> bool:
+        """Whether a request has not been sent, since its decision takes time; it is forgotten here if so."""
+        if request not in self._deciding:
+            return False
+        self._deciding.remove(request)
+        return True
 
     def _keep_or_refuse(self, root: str, request: Request, at_leaf_s: float, now_s: float) -> None:
         """No server is usable: the request waits for one, or goes back."""
@@ -378,6 +434,8 @@ class Leaf:
     def _on_report(self, source: str, report: Report) -> None:
         now_s = self._view.now_s = self._env.now_s()
         target = self._by_name[source]
+        if self._poller is not None:
+            self._poller.on_report(source)
         if not target.on_report(source, report, now_s):
             return
         self._view.refresh()
@@ -395,6 +453,13 @@ class Leaf:
 
     def _report(self) -> None:
         now_s = self._env.now_s()
+        assert self._reports is not None
+        if self._changes is None or self._changes.is_due(self._in_flight, now_s):
+            self._send_report(self._roots)
+        self._env.set_timer("report", self._reports.passed(now_s))
+
+    def _send_report(self, roots: Sequence[str]) -> None:
+        now_s = self._env.now_s()
         model = self._model
         model.refit()
         queued = self._queued()
@@ -410,9 +475,8 @@ class Leaf:
             model.speed, model.fitted_a_s, model.fitted_b_s, model.model_error,
         )  # fmt: skip
         self._sequence += 1
-        for root in self._roots:
+        for root in roots:
             self._env.send(root, report)
-        self._env.set_timer("report", self._reports.passed(now_s))
 
     def _expire(self, index: int) -> None:
         """Give up every request of a class whose time is up, and wait for the next deadline."""
@@ -432,6 +496,10 @@ class Leaf:
     def _time_out(self, request_id: int, now_s: float) -> None:
         opened = self._close(request_id)
         assert opened is not None, f"{self._name}: request {request_id} timed out, but is not open"
+        if self._is_undecided(opened.request):
+            waiting = Waiting(opened.request, opened.root, opened.at_leaf_s, now_s)
+            self._return_unsent(waiting, Outcome.TIMED_OUT, now_s)
+            return
         self._area(opened.server, now_s)
         opened.server.on_answered(request_id)
         self._timed_out.add(request_id)
@@ -461,7 +529,7 @@ class Leaf:
             share = self._tracks[target.name].queued_share
             if share:
                 waiting += share * target.own_in_flight
-        return round(waiting) + self._waiting + len(self._inquiries)
+        return round(waiting) + self._waiting + len(self._inquiries) + len(self._deciding)
 
     def _record(self, opened: _Open, outcome: int, left_at_s: float) -> None:
         request = opened.request

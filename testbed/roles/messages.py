@@ -94,6 +94,13 @@ class ProbeReply(NamedTuple):
     measured_at_s: float
 
 
+class Poll(NamedTuple):
+    """Root to leaf, or leaf to server: report your load now."""
+
+    sequence: int
+    attempt: int  # always 0
+
+
 class Cancel(NamedTuple):
     """Root to leaf, leaf to server: forget this request."""
 
@@ -108,7 +115,7 @@ class Setting(NamedTuple):
     value: float
 
 
-Message = Request | Reply | Report | Probe | ProbeReply | Cancel
+Message = Request | Reply | Report | Probe | ProbeReply | Poll | Cancel
 
 PATH_OF: dict[type, str] = {
     Request: "request",
@@ -117,4 +124,5 @@ PATH_OF: dict[type, str] = {
     Report: "observation",
     Probe: "probe",
     ProbeReply: "probe",
+    Poll: "probe",
 }

@@ -6,26 +6,31 @@ is open until its reply comes, its class's timeout passes, or the run ends. Then
 
 Where no cell is usable (none is allowed, or all reports are too old for the policy's words) the request is refused,
 or held until one is: in order of arrival, up to a bound, beyond which requests are shed. Newcomers queue behind the
-held. A report or a reply may make a cell usable again; a fault that changes what is allowed is noticed then.
+held. Where a decision takes time the request is sent, and counted, only when it is over.
+A report or a reply may make a cell usable again; a fault that changes what is allowed is noticed then.
 
 Messages seen: `Report` (updates the view; policies that follow reports may move their shares) and `Reply` (closes
 the request; how long it travelled updates the measured round trip). A reply to a request that has timed out is
 late: counted, not an error. A reply to a request that was never sent is an error.
 
-Timers: `arrival`; `tick:K` moves the shares of stream K; `timeout:K` at the earliest deadline of stream K, `held:K`
-at that of its held requests.
+Reports come unasked, or a root polls the leaves for them (see `poller`).
+
+Timers: `arrival`; `poll:K` asks for reports; `tick:K` moves the shares of stream K; `timeout:K` at the earliest deadline of stream K, `held:K`
+at that of its held requests, `decide:K` when its next decision takes effect.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from testbed.roles.environment import Environment
 from testbed.roles.held import Held, Waiting
 from testbed.roles.messages import Message, Outcome, Reply, Report, Request, Setting
+from testbed.roles.poller import Poller, Polls
 from testbed.roles.schedule import Schedule
 from testbed.routing.policy import Hooks, Policy, Update
 from testbed.routing.view import Target, View
@@ -48,6 +53,7 @@ class Stream:
         timeout_s: after this long from the planned arrival the client has gone.
         tick_phase_s: first instant at which the shares move, for policies that move on a timer.
         hold_queue: requests that may wait here while no cell is usable.
+        decision_s: time from reading the view until a decision takes effect.
     """
 
     class_name: str
@@ -58,6 +64,7 @@ class Stream:
     timeout_s: float
     tick_phase_s: float
     hold_queue: int = 0
+    decision_s: float = 0.0
 
 
 class _Open(NamedTuple):
@@ -83,6 +90,7 @@ class Root:
         plan: RootPlan,
         leaves: dict[str, tuple[str, ...]],
         sampled_fraction: float,
+        polls: Sequence[Polls] = (),
     ) -> None:
         """Args:
         env: the world around.
@@ -91,6 +99,7 @@ class Root:
         plan: the requests that will arrive here.
         leaves: the leaves of each cell.
         sampled_fraction: share of the decisions recorded with all candidates.
+        polls: how leaves are asked for reports; those that report unasked are in none.
         """
         self._env = env
         self._name = name
@@ -113,10 +122,14 @@ class Root:
         self._finished = 0
         self._held = [Held(stream.hold_queue) for stream in streams]
         self._waiting = 0  # in all of these
+        self._deciding: list[deque[Request]] = [deque() for _ in streams]
+        self._pollers = {f"poll:{k}": Poller(env, f"poll:{k}", each) for k, each in enumerate(polls)}
 
     def start(self) -> None:
         """Wait for the first arrival and the first tick of each policy."""
         self._await_arrival()
+        for poller in self._pollers.values():
+            poller.start()
         for index, stream in enumerate(self._streams):
             if stream.hooks.on_tick is not None:
                 name = f"tick:{index}"
@@ -141,16 +154,21 @@ class Root:
             self._await_arrival()
         elif name in self._ticks:
             self._tick(name)
+        elif name in self._pollers:
+            self._pollers[name].on_timer()
         elif name.startswith("held:"):
             self._expire_held(int(name.partition(":")[2]))
+        elif name.startswith("decide:"):
+            self._take_effect(int(name.partition(":")[2]))
         else:
             self._expire(int(name.partition(":")[2]))
 
     def stop(self) -> None:
         """The run is over: what is open stays unfinished."""
-        for requests in self._open:
+        for index, requests in enumerate(self._open):
             for request_id, opened in requests.items():
-                self._record(request_id, opened, Outcome.UNFINISHED, NAN, NAN)
+                if not self._drop_undecided(index, request_id, opened, Outcome.UNFINISHED):
+                    self._record(request_id, opened, Outcome.UNFINISHED, NAN, NAN)
         for held in self._held:
             for waiting in held.take_all():
                 self._record_unsent(waiting.request, Outcome.UNFINISHED, waiting.arrived_at_s, NAN)
@@ -208,7 +226,7 @@ class Root:
             target,
             leaf,
             planned_at_s,
-            now_s,
+            now_s + stream.decision_s,
             now_s - target.measured_at_s,
             stream.cost(target),
         )
@@ -219,8 +237,40 @@ class Root:
         if not self._armed[index]:
             self._armed[index] = True
             self._env.set_timer(f"timeout:{index}", planned_at_s + stream.timeout_s)
+        if stream.decision_s:
+            self._decide(request, index, now_s)
+            return
         self._env.send(leaf, request)
         target.on_sent(request_id, now_s)
+
+    def _decide(self, request: Request, index: int, now_s: float) -> None:
+        """The choice is made, but takes effect later only."""
+        effect_at_s = now_s + self._streams[index].decision_s
+        if not self._deciding[index]:
+            self._env.set_timer(f"decide:{index}", effect_at_s)
+        self._deciding[index].append(request)
+        self._env.record("holds", (request[0], request[1], self._name, now_s, effect_at_s))
+
+    def _take_effect(self, index: int) -> None:
+        """Send what was decided long enough ago."""
+        now_s, deciding = self._env.now_s(), self._deciding[index]
+        while deciding:
+            opened = self._open[index][deciding[0].request_id]
+            if opened.sent_at_s > now_s:
+                self._env.set_timer(f"decide:{index}", opened.sent_at_s)
+                return
+            request = deciding.popleft()
+            self._env.send(opened.leaf, request)
+            opened.target.on_sent(request.request_id, now_s)
+
+    def _drop_undecided(self, index: int, request_id: int, opened: _Open, outcome: Outcome) -> bool:
+        """End a request that has not been sent, since its decision takes time; False if it has been."""
+        for request in self._deciding[index]:
+            if request.request_id == request_id:
+                self._deciding[index].remove(request)
+                self._record_unsent(request, outcome, opened.planned_at_s, NAN)
+                return True
+        return False
 
     def _keep_or_refuse(self, request: Request, index: int, planned_at_s: float, now_s: float) -> None:
         """No cell is usable: the request waits for one, or ends here."""
@@ -311,6 +361,8 @@ class Root:
         cell = self._cell_of_leaf[source]
         self._record_observation(source, cell, report, now_s)
         target = self._targets[cell]
+        for poller in self._pollers.values():
+            poller.on_report(source)
         if not target.on_report(source, report, now_s):
             return  # overtaken by a newer one: recorded, not believed
         for index, stream in enumerate(self._streams):
@@ -348,9 +400,11 @@ class Root:
     def _time_out(self, index: int, request_id: int) -> None:
         opened = self._open[index].pop(request_id)
         del self._stream_of[request_id]
+        self._finished += 1
+        if self._drop_undecided(index, request_id, opened, Outcome.TIMED_OUT):
+            return
         self._timed_out.add(request_id)
         opened.target.on_answered(request_id)
-        self._finished += 1
         on_reply = self._streams[index].hooks.on_reply
         if on_reply is not None:
             on_reply(opened.target, self._env.now_s() - opened.sent_at_s, Outcome.TIMED_OUT)

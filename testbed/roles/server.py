@@ -14,11 +14,13 @@ in whose queue it then stands; when another leaf gives it a request it reports t
 
 from __future__ import annotations
 
+from testbed.roles.changes import Changes
 from testbed.roles.environment import Environment
 from testbed.roles.messages import (
     Cancel,
     Message,
     Outcome,
+    Poll,
     Probe,
     ProbeReply,
     Reply,
@@ -42,6 +44,7 @@ class Server:
         service: ServiceModel,
         samples: Schedule,
         reports: Schedule | None,
+        changes: Changes | None = None,
         leaves: list[str],
         answers_probes: bool,
         queues_when_idle: bool = False,
@@ -61,6 +64,7 @@ class Server:
         self._service = service
         self._samples = samples
         self._reports = reports
+        self._changes = changes
         self._leaves = leaves
         self._memory = LatencyMemory() if answers_probes else None
         self._queue_rng = env.rng("idle") if queues_when_idle else None
@@ -87,6 +91,8 @@ class Server:
                 self._on_probe(source, message)
             case Cancel():
                 self._on_cancel(message)
+            case Poll():
+                self._send_report([source])
             case Setting(key="speed"):
                 self._service.set_speed(message.value, self._env.now_s())
                 self._await_step()
@@ -208,8 +214,10 @@ class Server:
 
     def _report(self) -> None:
         assert self._reports is not None
-        self._send_report(self._leaves)
-        self._env.set_timer("report", self._reports.passed(self._env.now_s()))
+        now_s = self._env.now_s()
+        if self._changes is None or self._changes.is_due(len(self._leaf_of), now_s):
+            self._send_report(self._leaves)
+        self._env.set_timer("report", self._reports.passed(now_s))
 
     def _send_report(self, leaves: list[str]) -> None:
         now_s = self._env.now_s()

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgpack
 
 from testbed.errors import RunError
-from testbed.roles.messages import Cancel, Message, Probe, ProbeReply, Reply, Report, Request
+from testbed.roles.messages import Cancel, Message, Poll, Probe, ProbeReply, Reply, Report, Request
 
 
 class Hello(NamedTuple):
@@ -107,6 +107,7 @@ TAGS: dict[type, int] = {
     Probe: 4,
     ProbeReply: 5,
     Cancel: 6,
+    Poll: 7,
     Hello: 32,
     Ready: 33,
     Directory: 34,

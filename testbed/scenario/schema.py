@@ -194,14 +194,33 @@ class Trace(Words):
 
 
 class Reports(Words):
-    """How often load is reported, whether the reporters do so together, and which reports are read.
+    """How load is reported: when, whether the reporters do so together, and which reports are read.
+
+    periodic: every period. on_change: reporters look every period, and report where requests in flight differ by
+    `threshold` from what they last said, or at the latest after `lease`. when_polled: the balancer asks every period,
+    all at once (parallel) or the next when the last has answered (serial); then the phase is that of the balancers.
 
     latest: a report that one measured later has overtaken is dropped; all: each is believed as it arrives.
     """
 
     every: PositiveDuration = 0.1
     phase: Literal["staggered", "in_phase"] = "staggered"
+    send: Literal["periodic", "on_change", "when_polled"] = "periodic"
+    threshold: PositiveCount | None = None
+    lease: PositiveDuration | None = None
+    polls: Literal["parallel", "serial"] | None = None
     read: Literal["latest", "all"] = "latest"
+
+    @model_validator(mode="after")
+    def _check(self) -> Reports:
+        if self.send != "on_change" and (self.threshold is not None or self.lease is not None):
+            key = "threshold" if self.threshold is not None else "lease"
+            raise ValueError(f"{key} goes with send: on_change")
+        if self.send != "when_polled" and self.polls is not None:
+            raise ValueError("polls goes with send: when_polled")
+        if self.lease is not None and self.lease < self.every:
+            raise ValueError("lease is below every: reporters do not look that often")
+        return self
 
 
 class Leaf(Words):

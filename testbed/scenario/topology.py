@@ -22,7 +22,7 @@ from testbed.scenario.policy_words import (
     ReportPolicy,
 )
 from testbed.scenario.relative import changed
-from testbed.scenario.schema import Scenario
+from testbed.scenario.schema import Reports, Scenario
 from testbed.scenario.view_words import ViewWords
 
 
@@ -165,6 +165,23 @@ def oracles_of(scenario: Scenario) -> list[str]:
     return [name for name in dict.fromkeys(used) if isinstance(scenario.policies[name], OraclePolicy)]
 
 
+def reports_of(scenario: Scenario, cell: str) -> Reports:
+    """How the leaves of a cell report to the roots."""
+    own = scenario.cells[cell].reports
+    return scenario.reports if own is None else own
+
+
+def is_polled(scenario: Scenario, cell: str) -> bool:
+    """Whether the leaves of a cell report when roots ask them."""
+    return reports_of(scenario, cell).send == "when_polled"
+
+
+def polls_servers(scenario: Scenario, cell: str) -> bool:
+    """Whether the servers of a cell report when its leaves ask them."""
+    reads = reads_reports(leaf_policy(scenario, cell))
+    return reads and scenario.cells[cell].server_reports.send == "when_polled"
+
+
 def reads_reports(policy: Policy) -> bool:
     """Whether a policy looks at reports of its targets (a leaf's servers report only then)."""
     return (
@@ -222,6 +239,8 @@ def _pairs(
                 pairs.append((root_name(root), leaf, "request"))
                 pairs.append((leaf, root_name(root), "reply"))
                 pairs.append((leaf, root_name(root), "observation"))
+                if is_polled(scenario, cell):
+                    pairs.append((root_name(root), leaf, "probe"))
     for cell in scenario.cells:
         policy = leaf_policy(scenario, cell)
         for leaf in leaves[cell]:
@@ -230,8 +249,9 @@ def _pairs(
                 pairs.append((server, leaf, "reply"))
                 if reads_reports(policy) or isinstance(policy, IdleQueuePolicy):
                     pairs.append((server, leaf, "observation"))
-                if sends_probes(policy):
+                if sends_probes(policy) or polls_servers(scenario, cell):
                     pairs.append((leaf, server, "probe"))
+                if sends_probes(policy):
                     pairs.append((server, leaf, "probe"))
     return pairs
 

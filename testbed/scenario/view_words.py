@@ -1,4 +1,4 @@
-"""The words of a balancer's view: what it believes between reports, and what it makes of old ones and of none.
+"""The words of a balancer's view: what it believes between reports, what it makes of old ones and of none, how long it thinks.
 
 They are keys of policies, the same at both tiers: the targets of a root are cells, those of a leaf are servers.
 """
@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import model_validator
 
-from testbed.scenario.words import PositiveCount, PositiveDuration, Words
+from testbed.scenario.words import DurationFromZero, PositiveCount, PositiveDuration, Words
 
 StaleReading = Literal["last", "ignored", "full", "empty"]
 UnheardReading = Literal["empty", "ignored", "full"]
@@ -21,6 +21,9 @@ class ViewWords(Words):
 
     last: as it stood; ignored: not chosen while another target is usable; full: as many in flight as the target
     can serve, or as reported if that is more, and unusable when all are so; empty: none in flight.
+
+    A choice takes `decision_time`: it is made on the view as it was then, and the request is sent, and counted among
+    the balancer's own, so much later.
     """
 
     stale: StaleReading = "last"
@@ -28,6 +31,7 @@ class ViewWords(Words):
     unheard: UnheardReading = "empty"
     when_none: Literal["any", "hold", "refuse"] = "any"
     hold_queue: PositiveCount | None = None
+    decision_time: DurationFromZero = 0.0
 
     @model_validator(mode="after")
     def _check_view(self) -> ViewWords:

@@ -25,7 +25,7 @@ MAX_LINKS = 2_000_000
 
 # Who sends what to whom; a leaf and a server are of one cell.
 _EXCHANGES = {
-    ("root", "leaf"): ("request",),
+    ("root", "leaf"): ("request", "probe"),
     ("leaf", "root"): ("reply", "observation"),
     ("leaf", "server"): ("request", "probe"),
     ("server", "leaf"): ("reply", "observation", "probe"),

@@ -9,10 +9,10 @@ from testbed.links.delay import mean_delay_s
 from testbed.scenario.policy_words import FlowPolicy
 from testbed.scenario.quantity import format_s
 from testbed.scenario.schema import Scenario
-from testbed.scenario.topology import Effect, Topology, leaf_policy, oracles_of, reads_reports
+from testbed.scenario.topology import Effect, Topology, leaf_policy, oracles_of, reads_reports, reports_of
 from testbed.scenario.view_words import ViewWords
 from testbed.theory.feedback import Feedback, acts_on_reports, interval_s, is_memoryless_enough
-from testbed.theory.loop_delay import PathDelays, reports_of
+from testbed.theory.loop_delay import PathDelays
 from testbed.theory.operating_point import Demand, OperatingPoint
 from testbed.traffic.capacity import peak_rates
 

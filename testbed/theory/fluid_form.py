@@ -24,7 +24,7 @@ from testbed.scenario.policy_words import (
     StaticOptimalPolicy,
 )
 from testbed.scenario.schema import Scenario
-from testbed.scenario.topology import Topology, build_topology, root_name
+from testbed.scenario.topology import Topology, build_topology, reports_of, root_name
 from testbed.scenario.view_words import CountWords, ViewWords
 from testbed.serving.rate_curve import RateCurve
 from testbed.theory.feedback import feedbacks, interval_s, is_memoryless_enough, step_of
@@ -40,7 +40,7 @@ from testbed.theory.fluid_rule import (
     Rule,
     Static,
 )
-from testbed.theory.loop_delay import PathDelays, reporters, reports_of
+from testbed.theory.loop_delay import PathDelays, reporters
 from testbed.theory.operating_point import Demand, Floats, OperatingPoint, at_optimum, demand
 from testbed.theory.rate_family import BatchCurves, of_curves
 from testbed.theory.static_split import split_by

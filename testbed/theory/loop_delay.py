@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from testbed.links.delay import least_delay_s, mean_delay_s, mean_loss
 from testbed.scenario.policy_words import FlowPolicy, Policy
-from testbed.scenario.schema import Reports, Scenario
-from testbed.scenario.topology import Effect, Topology, root_name
+from testbed.scenario.schema import Scenario
+from testbed.scenario.topology import Effect, Topology, reports_of, root_name
 from testbed.theory.report_gap import Reporter, mean_wait_s
 
 
@@ -52,12 +52,6 @@ def of_effects(effects: list[Effect]) -> PathDelay:
         min(least_delay_s(effect) for effect in effects),
         sum(mean_loss(effect) for effect in effects) / len(effects),
     )
-
-
-def reports_of(scenario: Scenario, cell: str) -> Reports:
-    """How the leaves of a cell report to the roots."""
-    own = scenario.cells[cell].reports
-    return scenario.reports if own is None else own
 
 
 def observation_age_s(scenario: Scenario, delays: PathDelays, root: str, cell: str, policy: Policy) -> float:

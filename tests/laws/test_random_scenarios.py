@@ -44,9 +44,23 @@ def beliefs(draw: st.DrawFn) -> dict[str, Any]:
         "stale": stale,
         **({} if stale == "last" else {"stale_after": draw(st.sampled_from(("30 ms", "250 ms")))}),
         "unheard": draw(st.sampled_from(("empty", "ignored"))),
+        "decision_time": draw(st.sampled_from(("0 s", "0 s", "15 ms"))),
         "when_none": when_none,
         **({"hold_queue": draw(st.sampled_from((1, 40)))} if when_none == "hold" else {}),
     }
+
+
+def ways_to_report() -> st.SearchStrategy[dict[str, Any]]:
+    return st.sampled_from(
+        (
+            {},
+            {"read": "all"},
+            {"send": "on_change", "threshold": 2},
+            {"send": "on_change", "lease": "1 s"},
+            {"send": "when_polled"},
+            {"send": "when_polled", "polls": "serial"},
+        )
+    )
 
 
 @st.composite
@@ -165,12 +179,12 @@ def scenarios(draw: st.DrawFn) -> dict[str, Any]:
                 "servers": draw(st.integers(1, 3)),
                 **draw(st.sampled_from(SERVICES)),
                 "leaf": draw(leaf),
-                "server_reports": {"every": "130 ms"},
+                "server_reports": {"every": "130 ms", **draw(ways_to_report())},
             }
             for name in cells
         },
         "roots": {"a": {"traffic": streams[:2]}, "b": {"traffic": streams[2:]}},
-        "reports": draw(st.fixed_dictionaries({"every": st.sampled_from(("50 ms", "400 ms")), "phase": st.sampled_from(("staggered", "in_phase"))})),
+        "reports": {"every": draw(st.sampled_from(("50 ms", "400 ms"))), "phase": draw(st.sampled_from(("staggered", "in_phase"))), **draw(ways_to_report())},
         "classes": {
             "sand": {"prompt_tokens": 20, "output_tokens": {"geometric": {"mean": 5.0}}, "timeout": draw(st.sampled_from(("60 ms", "900 ms")))},
             "stone": {"prompt_tokens": {"lognormal": {"mean": 90.0, "cv": 1.0}}, "output_tokens": 30, "timeout": "2 s", **draw(st.sampled_from(SHARING))},

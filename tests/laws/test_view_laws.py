@@ -124,3 +124,91 @@ def test_a_server_whose_reports_stop_attracts_all_unless_stale_is_ignored(tmp_pa
     late = requests["at_leaf_s"] > 2.0
 
     assert least <= np.mean(requests["server"][late] == "us/server-1") <= most
+
+
+MARK = """
+faults:
+  - {at: 2 s, for: 5 s, server: us/server-1, set: {speed: 0.05}}
+  - {at: 6 s, for: 6 s, link: {from: us/server-1, to: us/leaf-1, path: observation}, set: {loss: 100 %}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("reports", "least", "most"),
+    [
+        ("{every: 100 ms, send: on_change}", 0.0, 0.0),
+        ("{every: 100 ms, send: on_change, lease: 1 s}", 0.15, 0.4),
+        ("{every: 100 ms}", 0.15, 0.4),
+    ],
+)
+def test_a_mark_whose_clearing_is_lost_stays_unless_reports_are_repeated(tmp_path, reports, least, most):
+    """A server is slow while load is high, and what it says of its recovery is lost: of changes nobody hears again."""
+    stages = "stages: [{at: 0 s, rate: 60 /s}, {at: 6 s, rate: 15 /s}]"
+    text = CELL.replace("rate: %(rate)s /s", stages) % {**DEFAULTS, "reports": reports, "duration": 20} + MARK
+    requests = run_text(tmp_path / "main", text).tables["requests"]
+    late = requests["at_leaf_s"] > 14.0
+
+    assert least <= np.mean(requests["server"][late] == "us/server-1") <= most
+
+
+def news_of(run: VirtualRun) -> dict[str, np.ndarray]:
+    return run.tables["observations"]
+
+
+POLLED = """
+name: polled
+duration: 10 s
+cells: {us: {servers: 1, service: {slots: 4, fixed: 10 ms}}, eu: {servers: 1, service: {slots: 4, fixed: 10 ms}}}
+roots: {r: {traffic: [{class: c, rate: 40 /s, policy: least}]}}
+classes: {c: {}}
+reports: {every: 500 ms, send: when_polled, polls: %(polls)s}
+policies: {least: {kind: least_cost}}
+links:
+  - {from: root.*, to: cell.*, path: probe, delay: 30 ms}
+  - {from: cell.*, to: root.*, path: observation, delay: 70 ms}
+"""
+
+
+@pytest.mark.parametrize(("polls", "second_s"), [("parallel", 0.0), ("serial", 0.1)])
+def test_a_poll_pays_the_link_both_ways_and_in_series_the_second_waits_for_the_first(
+    tmp_path, polls, second_s
+):
+    """Asked at k R, measured 30 ms later, received 100 ms later; one after the other, the second 100 ms after that."""
+    news = news_of(run_text(tmp_path / "main", POLLED % {"polls": polls}))
+
+    for cell, later_s in (("us", 0.0), ("eu", second_s)):
+        mine = news["cell"] == cell
+        assert mine.sum() >= 20
+        asked_s = news["received_at_s"][mine] - 0.1 - later_s
+        assert asked_s == pytest.approx(0.5 * np.arange(mine.sum()), abs=1e-9)
+        assert news["received_at_s"][mine] - news["measured_at_s"][mine] == pytest.approx(0.07, abs=1e-9)
+
+
+def test_what_is_decided_within_a_decision_s_time_goes_where_the_first_goes(tmp_path):
+    """Own counts split a burst evenly, unless a decision takes longer than the burst: then all see the view before it."""
+    text = CELL.replace(
+        "rate: %(rate)s /s",
+        "stages: [{at: 0 s, rate: 0 /s}, {at: 2 s, rate: 400 /s}, {at: 2050 ms, rate: 0 /s}]",
+    )
+    shares = {}
+    for name, words in (("at once", "own_counts: add"), ("slow", "own_counts: add, decision_time: 60 ms")):
+        run = run_text(
+            tmp_path / name.replace(" ", "_"),
+            text.replace("ties: random", "ties: first") % {**DEFAULTS, "words": words},
+        )
+        server = run.tables["requests"]["server"]
+        assert len(server) > 10
+        shares[name] = np.unique(server, return_counts=True)[1].max() / len(server)
+
+    assert shares["at once"] < 0.4
+    assert shares["slow"] == 1.0
+
+
+def test_a_root_s_decision_time_is_in_the_sojourn_and_not_in_the_slip(tmp_path):
+    text = POLLED.replace("{kind: least_cost}", "{kind: least_cost, decision_time: 40 ms}") % {
+        "polls": "parallel"
+    }
+    requests = run_text(tmp_path / "main", text).tables["requests"]
+
+    assert requests["held_s"] == pytest.approx(0.04)
+    assert requests["sent_at_s"] - requests["planned_at_s"] == pytest.approx(0.04, abs=1e-9)

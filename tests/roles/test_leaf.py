@@ -6,9 +6,11 @@ import math
 
 import pytest
 
+from testbed.roles.changes import Changes
 from testbed.roles.latency_model import LatencyModel
 from testbed.roles.leaf import Leaf
-from testbed.roles.messages import Outcome, Probe, ProbeReply, Reply, Report, Request
+from testbed.roles.messages import Outcome, Poll, Probe, ProbeReply, Reply, Report, Request
+from testbed.roles.poller import Polls
 from testbed.roles.schedule import Schedule
 from testbed.routing.policy import build_policy, policy_hooks
 from testbed.routing.view import Target, View
@@ -35,7 +37,7 @@ class Notebook(LatencyModel):
         self.learned.append((in_flight, steps, sojourn_s))
 
 
-def make_leaf(env, spec=DEFAULT_LEAF_POLICY, has_peers=False, timeouts_s=(5.0, 2.0), model=None):
+def make_leaf(env, spec=DEFAULT_LEAF_POLICY, has_peers=False, timeouts_s=(5.0, 2.0), model=None, **words):
     view = View([Target(name, RateCurve(0.1, 0.01, 50), 1, i) for i, name in enumerate(SERVERS)])
     policy = build_policy(spec, view, seed=1, node="us/leaf-1", report_every_s=0.1, output_mean=8.0)
     leaf = Leaf(
@@ -46,11 +48,13 @@ def make_leaf(env, spec=DEFAULT_LEAF_POLICY, has_peers=False, timeouts_s=(5.0, 2
         hooks=policy_hooks(policy),
         roots=["root.a", "root.b"],
         timeouts_s=list(timeouts_s),
-        reports=Schedule(0.1, 0.02),
+        reports=words.pop("reports", Schedule(0.1, 0.02)),
         model=model or LatencyModel(0.0125, 0.00125, 0.5),
         has_peers=has_peers,
         counts_steps=True,
         hold_queue=getattr(spec, "hold_queue", None) or 0,
+        decision_s=getattr(spec, "decision_time", 0.0),
+        **words,
     )
     leaf.start()
     return leaf, view
@@ -324,6 +328,87 @@ def test_a_report_that_turns_stale_is_noticed_without_news():
     leaf.on_message("root.a", request(1))
 
     assert [server for server, _ in env.sent] == ["us/server-1", "us/server-2"]
+
+
+SLOW = LeastCostPolicy(kind="least_cost", cost="in_flight", own_counts="add", decision_time="10 ms")
+
+
+def test_a_decision_is_made_on_the_view_of_its_beginning_and_counts_from_its_end():
+    env = FakeEnvironment()
+    leaf, view = make_leaf(env, spec=SLOW)
+    for request_id, at_s in enumerate((0.0, 0.004, 0.011)):
+        env.at_s = at_s
+        leaf.on_message("root.a", request(request_id))
+        if request_id == 1:
+            assert (env.take_sent(), [target.own_in_flight for target in view.targets]) == ([], [0, 0])
+            env.at_s = env.timers.pop("decide")
+            assert env.at_s == 0.010
+            leaf.on_timer("decide")
+            assert env.take_sent() == [("us/server-1", request(0))]
+            assert env.timers["decide"] == 0.014
+
+    env.at_s = 0.021
+    leaf.on_timer("decide")
+
+    # the first two took turns on an even view; the third saw the first one counted
+    assert env.take_sent() == [("us/server-2", request(1)), ("us/server-2", request(2))]
+    env.at_s = 0.221
+    leaf.on_message("us/server-1", done(0))
+    assert env.rows_of("visits") == [(0, 0, "us/leaf-1", "us/server-1", int(Outcome.COMPLETED), 0.0, 0.221)]
+
+
+def test_a_request_whose_time_is_up_before_its_decision_goes_back_unsent():
+    env = FakeEnvironment()
+    leaf, view = make_leaf(env, spec=SLOW.model_copy(update={"decision_time": 3.0}))
+    leaf.on_message("root.a", request(0, class_index=1))
+    env.at_s = 2.0
+    leaf.on_timer("timeout:1")
+    env.at_s = 3.0
+    leaf.on_timer("decide")
+
+    assert env.sent == [("root.a", Reply(0, 0, int(Outcome.TIMED_OUT), 2.0, 0, 0))]
+    assert [target.own_in_flight for target in view.targets] == [0, 0]
+    assert leaf.is_idle()
+
+
+def test_a_leaf_that_tells_of_changes_is_silent_while_nothing_changes():
+    env = FakeEnvironment()
+    leaf, _ = make_leaf(env, changes=Changes(2))
+    told = []
+    for step, arrivals in enumerate((0, 0, 1, 1, 0)):
+        for number in range(arrivals):
+            leaf.on_message("root.a", request(10 * step + number))
+        env.take_sent()
+        env.at_s = env.timers["report"]
+        leaf.on_timer("report")
+        told.append([target for target, message in env.take_sent() if isinstance(message, Report)])
+
+    assert told == [["root.a", "root.b"], [], [], ["root.a", "root.b"], []]
+
+
+def test_a_leaf_that_is_polled_reports_to_the_one_that_asks_and_never_unasked():
+    env = FakeEnvironment()
+    leaf, _ = make_leaf(env, reports=None)
+    assert "report" not in env.timers
+    env.at_s = 0.3
+    leaf.on_message("root.b", Poll(7, 0))
+
+    ((target, message),) = env.sent
+    assert (target, message.sequence, message.measured_at_s) == ("root.b", 0, 0.3)
+
+
+def test_a_leaf_polls_its_servers_and_believes_their_answers():
+    env = FakeEnvironment()
+    spec = LeastCostPolicy(kind="least_cost", cost="in_flight")
+    leaf, view = make_leaf(env, spec=spec, polls=Polls(SERVERS, Schedule(0.5, 0.1), in_series=True))
+    env.at_s = env.timers["poll"]
+    leaf.on_timer("poll")
+    assert env.take_sent() == [("us/server-1", Poll(0, 0))]
+    leaf.on_message("us/server-1", told(0.1, 3))
+
+    assert env.take_sent() == [("us/server-2", Poll(1, 0))]
+    assert view.targets[0].in_flight == 3
+    assert env.timers["poll"] == 0.6
 
 
 def test_what_is_held_at_the_end_is_unfinished():

@@ -7,8 +7,10 @@ from array import array
 
 import pytest
 
-from testbed.roles.messages import Outcome, Reply, Report, Request
+from testbed.roles.messages import Outcome, Poll, Reply, Report, Request
+from testbed.roles.poller import Polls
 from testbed.roles.root import Root, Stream
+from testbed.roles.schedule import Schedule
 from testbed.routing.cost import cost_function
 from testbed.routing.policy import build_policy, policy_hooks
 from testbed.routing.view import Target, View
@@ -21,7 +23,7 @@ from tests.roles.fake_environment import FakeEnvironment
 LEAVES = {"us": ("us/leaf-1", "us/leaf-2"), "eu": ("eu/leaf-1",)}
 
 
-def make_root(env, spec=None, instants=(1.0, 2.0, 3.0), timeout_s=5.0, allowed=None, sampled=0.0):
+def make_root(env, spec=None, instants=(1.0, 2.0, 3.0), timeout_s=5.0, allowed=None, sampled=0.0, polls=()):
     targets = [Target(name, RateCurve(0.1, 0.01, 50), 2, i) for i, name in enumerate(LEAVES)]
     view = View(targets, allowed)
     spec = spec or LeastCostPolicy(kind="least_cost", cost="in_flight")
@@ -29,7 +31,15 @@ def make_root(env, spec=None, instants=(1.0, 2.0, 3.0), timeout_s=5.0, allowed=N
     hooks = policy_hooks(policy)
     cost = hooks.cost or cost_function("in_flight", "profile", 8.0)
     stream = Stream(
-        "sand", view, policy, hooks, cost, timeout_s, 0.05, getattr(spec, "hold_queue", None) or 0
+        "sand",
+        view,
+        policy,
+        hooks,
+        cost,
+        timeout_s,
+        0.05,
+        getattr(spec, "hold_queue", None) or 0,
+        getattr(spec, "decision_time", 0.0),
     )
     count = len(instants)
     plan = RootPlan(
@@ -40,7 +50,7 @@ def make_root(env, spec=None, instants=(1.0, 2.0, 3.0), timeout_s=5.0, allowed=N
         array("q", [48] * count),
         array("q", [8] * count),
     )
-    return Root(env, "root.r", [stream], plan, LEAVES, sampled), view
+    return Root(env, "root.r", [stream], plan, LEAVES, sampled, polls), view
 
 
 def report(sequence, measured_at_s, queued, running):
@@ -231,6 +241,68 @@ def test_a_decision_is_recorded_as_it_was_believed():
     arrive(env, root, 2.0)
 
     assert [row[7] for row in env.rows_of("decisions")] == [0.0, 0.0, 1.0, 0.0]
+
+
+SLOW = LeastCostPolicy(kind="least_cost", cost="in_flight", own_counts="add", decision_time="100 ms")
+
+
+def test_a_root_sends_when_its_decision_takes_effect_and_records_the_view_it_was_made_on():
+    env = FakeEnvironment()
+    root, view = make_root(env, spec=SLOW, instants=(1.0, 1.05))
+    root.start()
+    env.at_s = 0.9
+    root.on_message("us/leaf-1", report(0, 0.8, 0, 0))
+    arrive(env, root, 1.0)
+    arrive(env, root, 1.05)
+    env.at_s = 1.08
+    root.on_message("us/leaf-1", report(1, 1.0, 0, 50))
+    assert (env.sent, view.targets[0].own_in_flight) == ([], 0)
+
+    for due_s in (1.1, 1.15):
+        env.at_s = env.timers.pop("decide:0")
+        assert env.at_s == pytest.approx(due_s)
+        root.on_timer("decide:0")
+
+    assert env.sent == [("us/leaf-1", Request(10, 0, 0, 48, 8)), ("eu/leaf-1", Request(11, 0, 0, 48, 8))]
+    env.at_s = 1.4
+    root.on_message("us/leaf-1", reply(10, residence_s=0.25))
+    (row,) = env.rows_of("dispatches")
+    assert row[6:9] == (1.0, pytest.approx(1.1), 1.4)
+    assert row[10] == pytest.approx(0.2)  # the report of 0.8 s was used at 1.0 s
+    assert view.targets[0].network_s == pytest.approx(0.05)
+    assert [row[3:] for row in env.rows_of("holds")] == [(1.0, 1.1), (1.05, pytest.approx(1.15))]
+
+
+def test_a_request_whose_client_goes_before_the_decision_is_never_sent():
+    env = FakeEnvironment()
+    root, view = make_root(
+        env, spec=SLOW.model_copy(update={"decision_time": 6.0}), instants=(1.0,), timeout_s=5.0
+    )
+    root.start()
+    arrive(env, root, 1.0)
+    env.at_s = 6.0
+    root.on_timer("timeout:0")
+    env.at_s = 7.0
+    root.on_timer("decide:0")
+
+    assert env.sent == []
+    assert view.targets[0].own_in_flight == 0
+    (row,) = env.rows_of("dispatches")
+    assert (row[3], row[5]) == ("", int(Outcome.TIMED_OUT))
+    assert root.is_idle()
+
+
+def test_a_root_polls_the_leaves_of_each_group_by_a_timer_of_its_own():
+    env = FakeEnvironment()
+    groups = (Polls(LEAVES["us"], Schedule(1.0, 0.0), False), Polls(LEAVES["eu"], Schedule(5.0, 2.0), True))
+    root, view = make_root(env, polls=groups)
+    root.start()
+    assert (env.timers["poll:0"], env.timers["poll:1"]) == (0.0, 2.0)
+    root.on_timer("poll:0")
+
+    assert env.sent == [("us/leaf-1", Poll(0, 0)), ("us/leaf-2", Poll(1, 0))]
+    root.on_message("us/leaf-1", report(0, 0.1, 2, 2))
+    assert view.targets[0].in_flight == 4
 
 
 def test_what_is_held_at_the_end_is_unfinished_and_was_never_sent():

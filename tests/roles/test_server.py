@@ -6,7 +6,8 @@ import math
 
 import pytest
 
-from testbed.roles.messages import Outcome, Probe, ProbeReply, Reply, Report, Request, Setting
+from testbed.roles.changes import Changes
+from testbed.roles.messages import Outcome, Poll, Probe, ProbeReply, Reply, Report, Request, Setting
 from testbed.roles.schedule import Schedule
 from testbed.roles.server import Server
 from testbed.serving.batch import Batch
@@ -16,7 +17,7 @@ from testbed.serving.slots import Slots
 from tests.roles.fake_environment import FakeEnvironment
 
 
-def make_server(env, service=None, reports=None, probes=False):
+def make_server(env, service=None, reports=None, probes=False, changes=None):
     service = service or Slots(slots=1, mean_s=0.5, draw=fixed_work, class_count=1)
     server = Server(
         env,
@@ -24,6 +25,7 @@ def make_server(env, service=None, reports=None, probes=False):
         service=service,
         samples=Schedule(0.1, 0.1),
         reports=reports,
+        changes=changes,
         leaves=["us/leaf-1"],
         answers_probes=probes,
     )
@@ -112,6 +114,31 @@ def test_reports_go_to_the_leaves_where_they_are_read():
     assert leaf == "us/leaf-1"
     assert isinstance(report, Report)
     assert (report.measured_at_s, report.queued, report.running) == (0.05, 0, 1)
+
+
+def test_a_server_that_tells_of_changes_is_silent_while_nothing_changes():
+    env = FakeEnvironment()
+    server = make_server(env, reports=Schedule(0.1, 0.05), changes=Changes(1))
+    fire(env, server, "report")
+    fire(env, server, "report")
+    server.on_message("us/leaf-1", request(0))
+    fire(env, server, "report")
+    fire(env, server, "report")
+
+    assert [(round(report.measured_at_s, 9), report.running) for _, report in env.sent] == [
+        (0.05, 0),
+        (0.25, 1),
+    ]
+
+
+def test_a_server_that_is_polled_reports_to_the_one_that_asks():
+    env = FakeEnvironment()
+    server = make_server(env)
+    server.on_message("us/leaf-1", request(0))
+    server.on_message("us/leaf-2", Poll(3, 0))
+
+    ((leaf, report),) = env.sent
+    assert (leaf, report.sequence, report.running) == ("us/leaf-2", 0, 1)
 
 
 def test_a_probe_is_told_the_count_in_flight_and_the_latency_seen_at_it():

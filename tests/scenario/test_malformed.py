@@ -59,7 +59,7 @@ TOKENS = "a whole number from 1 or a mapping with the keys fixed, lognormal, geo
 NODES = "a node, a glob or a group, such as root.*, cell.us, us/server-1"
 FORM = "metric op [k *] (arm.metric | quantity), such as 'sojourn_s.p99 > 1.5 * flow.sojourn_s.p99'"
 METRICS = ", ".join(expectation.METRICS)
-VIEW_KEYS = "stale, stale_after, unheard, when_none, hold_queue"
+VIEW_KEYS = "stale, stale_after, unheard, when_none, hold_queue, decision_time"
 YAML_NUMBER = "a plain decimal number, or quotes around it"
 BASE_60 = "is not read as it stands (octal, hexadecimal, binary or base 60)"
 
@@ -439,6 +439,18 @@ MALFORMED = {
         "14: policies.idlest.weights: gives nothing to the targets allowed at cells.eu.leaf; accepted: a number above 0 for one of eu/server-1, eu/server-2, eu/server-3",
         "14: policies.idlest.weights.us: 'us' is not a target of this policy; accepted: eu/server-1, eu/server-2, eu/server-3",
     ),
+    "a threshold of reports that come anyway": (
+        after("reports: {every: 1 s, threshold: 2}\n"),
+        "15: reports: threshold goes with send: on_change",
+    ),
+    "a lease shorter than the looks": (
+        after("reports: {every: 1 s, send: on_change, lease: 500 ms}\n"),
+        "15: reports: lease is below every: reporters do not look that often",
+    ),
+    "polls of reports that come unasked": (
+        after("reports: {every: 1 s, polls: serial}\n"),
+        "15: reports: polls goes with send: when_polled",
+    ),
     "a limit on the age of reports without a meaning": (
         edit("cost: in_flight, view: own_counts", "stale_after: 2 s"),
         "14: policies.idlest: stale_after goes with stale: ignored, full or empty",
@@ -605,7 +617,7 @@ MALFORMED = {
     ),
     "a path that no such link carries": (
         edit("path: request", "path: observation"),
-        "16: links[0].path: no link from 'root.*' to 'cell.*' carries 'observation'; accepted: request",
+        "16: links[0].path: no link from 'root.*' to 'cell.*' carries 'observation'; accepted: probe, request",
     ),
     "uniform jitter wider than its delay": (
         edit("delay: 20 ms", "delay: 20 ms, jitter: {uniform: 30 ms}"),

@@ -7,8 +7,8 @@ import math
 import pytest
 
 from testbed.scenario.schema import Scenario
-from testbed.scenario.topology import build_topology
-from testbed.theory.loop_delay import PathDelays, loop_delay_s, reports_of
+from testbed.scenario.topology import build_topology, reports_of
+from testbed.theory.loop_delay import PathDelays, loop_delay_s
 from tests.traffic.scenes import herding
 
 
