@@ -40,7 +40,14 @@ from testbed.serving.antagonist import Antagonist
 from testbed.serving.batch import Batch
 from testbed.serving.cores import SharedCores
 from testbed.serving.prefix_cache import PrefixCache
-from testbed.serving.service import Draw, ServiceModel, exponential_work, fixed_work, normal_work
+from testbed.serving.service import (
+    Draw,
+    ServiceModel,
+    even_exponential_work,
+    exponential_work,
+    fixed_work,
+    normal_work,
+)
 from testbed.serving.sharing import ProcessorSharing
 from testbed.serving.slots import Slots
 from testbed.traffic.capacity import (
@@ -277,7 +284,9 @@ def _work(service: Service, base: int) -> Draw:
     if service.normal is not None:
         return normal_work(base, service.normal.mean, service.normal.sd)
     is_fixed = service.fixed is not None or service.work == "fixed"
-    return fixed_work if is_fixed else exponential_work(base)
+    if is_fixed:
+        return fixed_work
+    return exponential_work(base) if service.sampling == "chance" else even_exponential_work()
 
 
 def _antagonist(words: SharingWords, base: int) -> Antagonist | None:

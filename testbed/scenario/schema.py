@@ -27,6 +27,7 @@ from testbed.scenario.words import (
     PositiveDuration,
     PositiveRate,
     Probability,
+    Sampling,
     Words,
     one_of,
 )
@@ -270,7 +271,11 @@ class NormalWork(Words):
 
 
 class Service(Words):
-    """A simple service model: k slots or shared cores with a service time, or a rate curve with work of mean 1."""
+    """A simple service model: k slots or shared cores with a service time, or a rate curve with work of mean 1.
+
+    Exponential work is drawn by chance, or with low discrepancy: spread evenly over its distribution from request to
+    request, for measurements without noise.
+    """
 
     slots: PositiveCount | None = None
     sharing: SharingWords | None = None
@@ -279,6 +284,7 @@ class Service(Words):
     normal: NormalWork | None = None
     rate_curve: RateCurveWords | None = None
     work: Literal["exponential", "fixed"] | None = None
+    sampling: Sampling = "chance"
 
     @model_validator(mode="after")
     def _check(self) -> Service:
@@ -293,6 +299,10 @@ class Service(Words):
             raise ValueError(
                 "exponential, fixed and normal go with slots or sharing; a rate_curve takes work"
             )
+        if self.sampling != "chance" and (
+            self.fixed is not None or self.normal is not None or self.work == "fixed"
+        ):
+            raise ValueError("sampling goes with exponential work")
         return self
 
 

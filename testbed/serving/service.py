@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import count
 from statistics import NormalDist
 from typing import NamedTuple, Protocol
 
@@ -79,6 +80,9 @@ class ServiceModel(Protocol):
         """Seconds of work done so far: at most the time that has passed, unless a server may use more than its share."""
 
 
+_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
+
+
 def fixed_work(request: Request) -> float:
     """The same demand for every request."""
     return 1.0
@@ -89,6 +93,22 @@ def exponential_work(base: int) -> Draw:
 
     def draw(request: Request) -> float:
         return -math.log(uniform(base, request.request_id))
+
+    return draw
+
+
+def even_exponential_work() -> Draw:
+    """Exponential demands of mean 1 without chance, for one server: its n-th request has probability n * golden ratio,
+    modulo 1, so that any run of consecutive requests has nearly the whole distribution.
+
+    The demand hangs on the order of arrival, so servers that get as much get the same work, and what differs between
+    them is not noise. It is to be asked for once per request.
+    Source: Kuipers and Niederreiter, Uniform Distribution of Sequences (1974), on Kronecker sequences.
+    """
+    order = count()
+
+    def draw(request: Request) -> float:
+        return -math.log(1.0 - (next(order) + 0.5) * _GOLDEN % 1.0)
 
     return draw
 

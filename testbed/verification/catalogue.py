@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from testbed.errors import UsageError
-from testbed.verification import board_oscillation, fluid, herd, three_by_four
+from testbed.verification import board_oscillation, fluid, herd, noise, onset, queueing, three_by_four
 from testbed.verification.finding import Finding, Findings, Illustration, Illustrations
 
 
@@ -27,7 +27,10 @@ CATALOGUE = (
     Entry(("V6",), herd.cost_of_herding),
     Entry(("V7",), herd.many_cells),
     Entry(("V8",), three_by_four.policies),
+    Entry(("V9",), noise.amplification),
     Entry(("V16",), board_oscillation.oscillation),
+    Entry(("onset",), onset.critical_steps, onset.envelopes),
+    Entry(("queueing",), queueing.laws),
 )
 
 

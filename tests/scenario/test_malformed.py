@@ -330,6 +330,10 @@ MALFORMED = {
         edit("profile: small", "service: {rate_curve: {capacity: 8 /s, half: 2}, fixed: 1 s}"),
         "4: cells.us.service: exponential, fixed and normal go with slots or sharing; a rate_curve takes work",
     ),
+    "fixed work without chance": (
+        edit("profile: small", "service: {slots: 1, fixed: 1 s, sampling: low_discrepancy}"),
+        "4: cells.us.service: sampling goes with exponential work",
+    ),
     "an antagonist that leaves something else now and then": (
         edit(
             "profile: small",

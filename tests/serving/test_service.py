@@ -12,7 +12,7 @@ from service_play import Action, act, play, request
 from testbed.draw import key_base
 from testbed.serving.batch import Batch
 from testbed.serving.profile import PROFILES
-from testbed.serving.service import ServiceModel, exponential_work, fixed_work
+from testbed.serving.service import ServiceModel, even_exponential_work, exponential_work, fixed_work
 from testbed.serving.sharing import ProcessorSharing
 from testbed.serving.slots import Slots
 
@@ -148,3 +148,20 @@ def test_work_hangs_on_the_request_alone() -> None:
     assert fixed_work(first) == 1.0
     mean = sum(WORK(request(identity)) for identity in range(40_000)) / 40_000
     assert mean == pytest.approx(1.0, abs=4 / math.sqrt(40_000))  # four standard errors
+
+
+def test_even_work_has_the_whole_exponential_distribution_in_any_run_of_requests():
+    """Runs of 200: means to a standard deviation of a hundredth or two, where chance has 0.07."""
+    draw = even_exponential_work()
+    works = [draw(request(0)) for _ in range(2000)]
+
+    means = [sum(works[start : start + 200]) / 200 for start in range(0, 2000, 200)]
+    assert (sum((mean - 1.0) ** 2 for mean in means) / len(means)) ** 0.5 < 0.02
+    assert sum(works) / 2000 == pytest.approx(1.0, abs=0.002)
+    assert sum(work**2 for work in works) / 2000 == pytest.approx(2.0, abs=0.02)
+
+
+def test_servers_with_even_work_get_the_same_work_in_the_same_order():
+    one, other = even_exponential_work(), even_exponential_work()
+
+    assert [one(request(i)) for i in range(9)] == [other(request(i)) for i in range(20, 29)]
