@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -18,29 +16,17 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from testbed.campaign import Orders, load_file, run_folder, run_scales, run_seeds
 from testbed.console.comparison import print_comparison, runs_below
 from testbed.console.link_table import print_links
 from testbed.console.prediction_table import as_data, print_predictions
-from testbed.console.progress import ProgressDisplay
 from testbed.console.questions import print_questions
-from testbed.console.summary_table import print_repeats, print_summary
+from testbed.console.summary_table import print_summary
 from testbed.errors import InterruptError, RunError, ScenarioError, UsageError
-from testbed.experiment import (
-    Finished,
-    Options,
-    exit_status,
-    new_folder,
-    redraw,
-    refuse_oracles,
-    run_scenario,
-)
-from testbed.record.run_folder import RunFolder
+from testbed.experiment import new_folder, redraw
 from testbed.record.summary_file import load_summary
 from testbed.scenario.json_schema import json_schema
-from testbed.scenario.load import ScenarioFile, load_scenario
 from testbed.scenario.quantity import parse_duration_s
-from testbed.scenario.schema import Scenario
-from testbed.scenario.topology import Topology
 from testbed.theory.check import describe
 from testbed.theory.prediction import predict
 from testbed.verification.catalogue import all_findings, all_illustrations
@@ -80,40 +66,45 @@ DurationText = Annotated[
 
 @app.command()
 def run(
-    scenario: ScenarioPath,
+    scenario: Annotated[
+        Path, typer.Argument(help="A scenario file, or a folder of them.", metavar="SCENARIO")
+    ],
     engine: Annotated[Engine, typer.Option(help="Real processes, or virtual time.")] = Engine.live,
     arm: ArmNames = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the run; new or empty.")] = None,
     seed: Seed = None,
     overrides: Overrides = None,
     duration: DurationText = None,
+    time_scale: Annotated[
+        float | None, typer.Option("--time-scale", help="Another time scale: 2 doubles every duration.")
+    ] = None,
     repeat: Annotated[int, typer.Option(help="Run this many seeds, one after the other.", min=1)] = 1,
     strict: Annotated[
         bool, typer.Option("--strict", help="A suspect run fails like an invalid one.")
     ] = False,
     figures: Annotated[bool, typer.Option(help="Draw the figures.")] = True,
+    check_scale: Annotated[
+        bool, typer.Option("--check-scale", help="Run at the time scale and at twice that, and compare.")
+    ] = False,
 ) -> None:
     """Run every arm of a scenario: progress, then a table, the verdict and figures."""
-    first = _load(scenario, overrides, seed, arm)
-    duration_s = _duration_s(duration)
-    if engine is Engine.live:
-        refuse_oracles(first)
+    words = [*(overrides or ()), *([f"time_scale={time_scale}"] if time_scale is not None else [])]
+    orders = Orders(
+        engine.value, tuple(arm or ()), seed, words, _duration_s(duration), repeat, figures, strict
+    )
+    if check_scale and (scenario.is_dir() or repeat > 1):
+        raise UsageError("--check-scale takes one scenario file and no --repeat")
+    if scenario.is_dir():
+        raise typer.Exit(run_folder(console, scenario, out, orders))
+    first = load_file(scenario, words, seed, arm)
     base = new_folder(out, first.name)
-    finished: list[Finished] = []
-    for number in range(repeat):
-        each_seed = seed if number == 0 else _seed_of(first) + number
-        file = first if number == 0 else _load(scenario, overrides, each_seed, arm)
-        folder = base if repeat == 1 else RunFolder(base.path / f"seed-{_seed_of(file)}")
-        folder.path.mkdir(parents=True, exist_ok=True)
-        options = Options(engine.value, duration_s, _pairs(overrides, each_seed), figures)
-        finished.append(run_scenario(file, folder, options, _display))
-        print_summary(console, finished[-1].summary)
-        if finished[-1].interrupted:
-            break
-    if repeat > 1:
-        print_repeats(console, [each.summary for each in finished], first.expectations)
+    status = (
+        run_scales(console, scenario, base, orders)
+        if check_scale
+        else run_seeds(console, scenario, base, orders)[0]
+    )
     console.print(f"records and figures: {base.path}", highlight=False, soft_wrap=True)
-    raise typer.Exit(exit_status(finished, first.expectations, strict=strict))
+    raise typer.Exit(status)
 
 
 @app.command()
@@ -121,7 +112,7 @@ def check(
     scenario: ScenarioPath, arm: ArmNames = None, seed: Seed = None, overrides: Overrides = None
 ) -> None:
     """Print the resolved plan of a scenario, with warnings, or all that is wrong with it."""
-    for part in describe(_load(scenario, overrides, seed, arm)):
+    for part in describe(load_file(scenario, overrides, seed, arm)):
         console.print(part)
 
 
@@ -134,7 +125,7 @@ def theory(
     json_: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Print what the theory says of a scenario: optimum, stability, cycles; each with what it assumes, or why not."""
-    said = {name: predict(each) for name, each in _load(scenario, overrides, seed, arm).arms.items()}
+    said = {name: predict(each) for name, each in load_file(scenario, overrides, seed, arm).arms.items()}
     if json_:
         print(
             json.dumps(
@@ -241,34 +232,6 @@ def main() -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads on; say nothing more
         sys.exit(1)
-
-
-@contextmanager
-def _display(arm: str, scenario: Scenario, topology: Topology) -> Iterator[ProgressDisplay]:
-    with ProgressDisplay(console, arm, scenario, topology) as display:
-        yield display
-
-
-def _load(
-    scenario: Path, overrides: list[str] | None, seed: int | None, arms: list[str] | None
-) -> ScenarioFile:
-    return load_scenario(scenario, _pairs(overrides, seed), tuple(arms or ()))
-
-
-def _pairs(overrides: list[str] | None, seed: int | None) -> tuple[tuple[str, str], ...]:
-    pairs = []
-    for text in overrides or ():
-        key, equals, value = text.partition("=")
-        if not equals or not key.strip():
-            raise UsageError(f"--set {text!r}: accepted: PATH=VALUE, such as reports.every='200 ms'")
-        pairs.append((key.strip(), value))
-    if seed is not None:
-        pairs.append(("seed", str(seed)))
-    return tuple(pairs)
-
-
-def _seed_of(file: ScenarioFile) -> int:
-    return next(iter(file.arms.values())).seed
 
 
 def _duration_s(text: str | None) -> float | None:

@@ -28,6 +28,7 @@ ORDER = [
     ["testbed.figures"],
     ["testbed.console"],
     ["testbed.experiment"],
+    ["testbed.campaign"],
     ["testbed.verification"],
     ["testbed.__main__"],
 ]

@@ -1,0 +1,134 @@
+"""What one command may run: the seeds of a scenario, the scenarios of a folder, a scenario at two time scales."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from testbed.analysis.scale import compare_scales
+from testbed.console.progress import ProgressDisplay
+from testbed.console.suite_table import SuiteLine, print_scales, print_suite
+from testbed.console.summary_table import print_repeats, print_summary
+from testbed.errors import RunError, ScenarioError, UsageError
+from testbed.experiment import Finished, Options, exit_status, new_folder, refuse_oracles, run_scenario
+from testbed.record.run_folder import RunFolder
+from testbed.scenario.load import ScenarioFile, load_scenario
+
+INTERRUPTED = 130
+PRECEDENCE = (2, 1, INTERRUPTED, 5, 4, 3)  # of exit statuses, where several hold
+
+
+@dataclass(frozen=True)
+class Orders:
+    """What the command line of `run` asks for, whatever the scenario."""
+
+    engine: str  # live or virtual
+    arms: tuple[str, ...]
+    seed: int | None
+    overrides: list[str]
+    duration_s: float | None
+    repeat: int
+    figures: bool
+    strict: bool
+
+
+def run_seeds(
+    console: Console, scenario: Path, base: RunFolder, orders: Orders
+) -> tuple[int, list[dict[str, Any]]]:
+    """Every seed of a scenario into a folder; the exit status and the summaries."""
+    first = load_file(scenario, orders.overrides, orders.seed, list(orders.arms))
+    if orders.engine == "live":
+        refuse_oracles(first)
+    finished: list[Finished] = []
+    for number in range(orders.repeat):
+        each_seed = orders.seed if number == 0 else _seed_of(first) + number
+        file = first if number == 0 else load_file(scenario, orders.overrides, each_seed, list(orders.arms))
+        folder = base if orders.repeat == 1 else RunFolder(base.path / f"seed-{_seed_of(file)}")
+        folder.path.mkdir(parents=True, exist_ok=True)
+        changed = _pairs(orders.overrides, each_seed)
+        options = Options(orders.engine, orders.duration_s, changed, orders.figures)
+        finished.append(run_scenario(file, folder, options, partial(ProgressDisplay, console)))
+        print_summary(console, finished[-1].summary)
+        if finished[-1].interrupted:
+            break
+    summaries = [each.summary for each in finished]
+    if orders.repeat > 1:
+        print_repeats(console, summaries, first.expectations)
+    return exit_status(finished, first.expectations, strict=orders.strict), summaries
+
+
+def run_folder(console: Console, scenarios: Path, out: Path | None, orders: Orders) -> int:
+    """Every scenario of a folder, whatever became of the others; the first exit status above 0, by precedence."""
+    paths = sorted(scenarios.glob("*.yaml"))
+    if not paths:
+        raise UsageError(f"{scenarios}: has no scenario; accepted: a scenario file or a folder with *.yaml")
+    base = new_folder(out, scenarios.name)
+    lines: list[SuiteLine] = []
+    for path in paths:
+        folder = RunFolder(base.path / path.stem)
+        folder.path.mkdir()
+        try:
+            lines.append(SuiteLine(path, *run_seeds(console, path, folder, orders)))
+        except ScenarioError as error:
+            console.print(str(error), markup=False, highlight=False, soft_wrap=True)
+            lines.append(SuiteLine(path, 2, [], "the scenario is wrong"))
+        except (RunError, UsageError) as error:
+            console.print(f"testbed: {error}", markup=False, highlight=False, soft_wrap=True)
+            lines.append(SuiteLine(path, 1, [], "could not be run"))
+        if lines[-1].status == INTERRUPTED:
+            break
+    print_suite(console, lines)
+    console.print(f"records and figures: {base.path}", highlight=False, soft_wrap=True)
+    statuses = {line.status for line in lines}
+    return next((status for status in PRECEDENCE if status in statuses), 0)
+
+
+def run_scales(console: Console, scenario: Path, base: RunFolder, orders: Orders) -> int:
+    """A scenario at its time scale and at twice that; 3 where a figure does not agree."""
+    file = load_file(scenario, orders.overrides, orders.seed, list(orders.arms))
+    scale = next(iter(file.arms.values())).time_scale
+    statuses, summaries = [], []
+    for factor in (1, 2):
+        folder = RunFolder(base.path / f"scale-{scale * factor:g}")
+        folder.path.mkdir()
+        words = [*orders.overrides, f"time_scale={scale * factor}"]
+        status, found = run_seeds(console, scenario, folder, replace(orders, overrides=words))
+        statuses.append(status)
+        summaries += found
+        if status == INTERRUPTED:
+            return status
+    findings = compare_scales(summaries[0], summaries[1], orders.engine)
+    print_scales(console, findings)
+    worst = next((status for status in PRECEDENCE if status in statuses and status != 3), 0)
+    return worst or (0 if all(each.agrees for each in findings) else 3)
+
+
+def load_file(
+    scenario: Path, overrides: list[str] | None, seed: int | None, arms: list[str] | None
+) -> ScenarioFile:
+    """A scenario file with what the command line changes.
+
+    Raises:
+        ScenarioError: the file is wrong; UsageError: an override is none.
+    """
+    return load_scenario(scenario, _pairs(overrides, seed), tuple(arms or ()))
+
+
+def _pairs(overrides: list[str] | None, seed: int | None) -> tuple[tuple[str, str], ...]:
+    pairs = []
+    for text in overrides or ():
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise UsageError(f"--set {text!r}: accepted: PATH=VALUE, such as reports.every='200 ms'")
+        pairs.append((key.strip(), value))
+    if seed is not None:
+        pairs.append(("seed", str(seed)))
+    return tuple(pairs)
+
+
+def _seed_of(file: ScenarioFile) -> int:
+    return next(iter(file.arms.values())).seed

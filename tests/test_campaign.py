@@ -1,0 +1,92 @@
+"""Several runs on one command: a folder of scenarios, a scenario at two time scales."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from testbed.analysis.scale import compare_scales
+from tests.test_command_line import TEXT, folder, run  # noqa: F401
+
+
+def figures(p50: float | None, amplitude: float) -> dict:
+    sojourn = {"p50": p50, "p90": 2.0, "p99": 3.0}
+    return {"arms": {"main": {"sojourn_s": sojourn, "oscillation": {"amplitude": amplitude}}}}
+
+
+def test_a_folder_runs_every_scenario_and_tells_which_passed(folder):  # noqa: F811
+    """One meets its expectations, one does not, one is no scenario: the others run all the same."""
+    suite = folder / "suite"
+    suite.mkdir()
+    (suite / "a.yaml").write_text(TEXT)
+    (suite / "b.yaml").write_text(TEXT.replace("share > 0.5", "share > 0.9"))
+    (suite / "c.yaml").write_text(TEXT.replace("seed: 5", "sede: 5"))
+
+    done = run(folder, "run", "suite", "--engine", "virtual", "--no-figures", "--out", "out", status=2)
+
+    assert "1 of 3 passed" in done.stdout
+    assert "sede: unknown key (seed?)" in done.stdout
+    assert "1 of 2" in done.stdout, "expectations met of the second"
+    for name in ("a", "b"):
+        assert json.loads((folder / "out" / name / "summary.json").read_text())["arms"]
+
+
+def test_an_empty_folder_is_refused(folder):  # noqa: F811
+    (folder / "empty").mkdir()
+
+    done = run(folder, "run", "empty", status=2)
+
+    assert "empty: has no scenario; accepted: a scenario file or a folder with *.yaml" in done.stderr
+
+
+def test_virtual_figures_are_the_same_at_twice_the_time_scale(folder):  # noqa: F811
+    done = run(
+        folder, "run", "small.yaml", "--engine", "virtual", "--check-scale", "--no-figures", "--out", "out"
+    )
+
+    assert "does not agree" not in done.stdout
+    assert done.stdout.count("agrees") == 8, "four figures of two arms"
+    once, doubled = (
+        json.loads((folder / "out" / f"scale-{scale}" / "summary.json").read_text()) for scale in (1, 2)
+    )
+    assert once["arms"]["random"]["sojourn_s"]["p99"] == doubled["arms"]["random"]["sojourn_s"]["p99"]
+
+
+def test_time_scale_is_an_option_of_run(folder):  # noqa: F811
+    run(
+        folder,
+        "run",
+        "small.yaml",
+        "--engine",
+        "virtual",
+        "--time-scale",
+        "0.5",
+        "--no-figures",
+        "--out",
+        "out",
+    )
+
+    assert "time_scale: 0.5" in (folder / "out" / "arms" / "random" / "scenario.yaml").read_text()
+
+
+@pytest.mark.parametrize("words", [("--check-scale", "--repeat", "2"), ("--time-scale", "0")])
+def test_what_does_not_fit_is_refused(folder, words):  # noqa: F811
+    run(folder, "run", "small.yaml", *words, status=2)
+
+
+def test_a_figure_that_changes_with_the_scale_does_not_agree():
+    """Live figures may differ by 5 %, amplitudes by 15 %, virtual ones not at all; one that is missing differs."""
+    once, near, far = figures(1.0, 0.10), figures(1.04, 0.11), figures(1.06, 0.12)
+
+    assert all(each.agrees for each in compare_scales(once, near, "live"))
+    assert [each.measure for each in compare_scales(once, far, "live") if not each.agrees] == [
+        "sojourn_s.p50",
+        "oscillation.amplitude",
+    ]
+    assert [each.measure for each in compare_scales(once, near, "virtual") if not each.agrees] == [
+        "sojourn_s.p50",
+        "oscillation.amplitude",
+    ]
+    assert not compare_scales(once, figures(None, 0.10), "live")[0].agrees
+    assert len(compare_scales(figures(None, 0.1), figures(None, 0.1), "live")) == 3
