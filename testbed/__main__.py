@@ -187,6 +187,9 @@ def verify(
     full: Annotated[
         bool, typer.Option("--full/--quick", help="Longer runs and more settings, for publication.")
     ] = False,
+    live: Annotated[
+        bool, typer.Option("--live", help="With real processes: herds and limit cycles, in minutes.")
+    ] = False,
     only: Annotated[
         list[str] | None, typer.Option("--only", help="Only this target, such as V5 (may be given again).")
     ] = None,
@@ -199,7 +202,7 @@ def verify(
     targets = tuple(only or ())
     findings = []
     with errors.status("verifying") as status:
-        for finding in all_findings(quick=not full, only=targets):
+        for finding in all_findings(quick=not full, only=targets, live=live):
             findings.append(finding)
             status.update(f"verifying: {len(findings)} findings, the last of {finding.target}")
     if json_:

@@ -6,7 +6,16 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from testbed.errors import UsageError
-from testbed.verification import board_oscillation, fluid, herd, noise, onset, queueing, three_by_four
+from testbed.verification import (
+    board_oscillation,
+    fluid,
+    herd,
+    noise,
+    onset,
+    queueing,
+    real_herd,
+    three_by_four,
+)
 from testbed.verification.finding import Finding, Findings, Illustration, Illustrations
 
 
@@ -31,16 +40,18 @@ CATALOGUE = (
     Entry(("V16",), board_oscillation.oscillation),
     Entry(("onset",), onset.critical_steps, onset.envelopes),
     Entry(("queueing",), queueing.laws),
+    Entry(("herd",), real_herd.on("virtual")),
 )
+LIVE = (Entry(("herd",), real_herd.on("live")),)  # with real processes: they take the time they take
 
 
-def all_findings(*, quick: bool, only: Sequence[str] = ()) -> Iterator[Finding]:
-    """The findings of the catalogue one after another, or of some targets alone.
+def all_findings(*, quick: bool, only: Sequence[str] = (), live: bool = False) -> Iterator[Finding]:
+    """The findings of the catalogue one after another, or of some targets alone; with `live`, those of real processes.
 
     Raises:
         UsageError: a target in `only` stands nowhere in the catalogue.
     """
-    for entry in _chosen(only):
+    for entry in _chosen(only, LIVE if live else CATALOGUE):
         for finding in entry.findings(quick):
             if not only or finding.target in only:
                 yield finding
@@ -52,14 +63,14 @@ def all_illustrations(*, quick: bool, only: Sequence[str] = ()) -> Iterator[Illu
     Raises:
         UsageError: as `all_findings`.
     """
-    for entry in _chosen(only):
+    for entry in _chosen(only, CATALOGUE):
         if entry.illustrations is not None:
             yield from entry.illustrations(quick)
 
 
-def _chosen(only: Sequence[str]) -> list[Entry]:
-    known = [target for entry in CATALOGUE for target in entry.targets]
+def _chosen(only: Sequence[str], catalogue: Sequence[Entry]) -> list[Entry]:
+    known = list(dict.fromkeys(target for entry in catalogue for target in entry.targets))
     for target in only:
         if target not in known:
             raise UsageError(f"--only {target}: no such target; accepted: {', '.join(known)}")
-    return [entry for entry in CATALOGUE if not only or set(only) & set(entry.targets)]
+    return [entry for entry in catalogue if not only or set(only) & set(entry.targets)]
