@@ -14,6 +14,7 @@ from testbed.roles.changes import Changes
 from testbed.roles.environment import Environment, Role
 from testbed.roles.latency_model import LatencyModel
 from testbed.roles.leaf import Leaf
+from testbed.roles.messages import Request
 from testbed.roles.once import taken_once
 from testbed.roles.poller import Polls
 from testbed.roles.root import Root, Stream
@@ -28,8 +29,10 @@ from testbed.scenario.schema import Cell, Reports, Scenario, Service, SharingWor
 from testbed.scenario.topology import (
     Node,
     Topology,
+    counts_first_tokens,
     is_polled,
     leaf_policy,
+    passes_first_tokens,
     polls_servers,
     reads_reports,
     reports_of,
@@ -218,6 +221,7 @@ def _build_leaf(node: Node, world: World, env: Environment) -> Leaf:
         counts_steps=in_steps,
         hold_queue=hold_queue(spec),
         decision_s=decision_s(spec),
+        passes_first_tokens=passes_first_tokens(scenario),
         changes=_changes(reports),
         polls=_polls(servers, cell.server_reports, node, topology) if polled else None,
     )
@@ -233,13 +237,18 @@ def _build_server(node: Node, world: World, env: Environment) -> Server:
     samples_s = scenario.records.samples
     # staggered: samples of many servers at one instant would be a burst of work that no scenario asked for
     first_sample_s = samples_s + _phase_s(samples_s, "staggered", node, topology)
+    service = build_service(cell, node.name, len(scenario.classes), scenario.stretch, scenario.seed)
+    first_tokens: list[Request] | None = None
+    if isinstance(service, Batch) and (counts_first_tokens(policy) or passes_first_tokens(scenario)):
+        first_tokens = service.first_tokens = []
     return Server(
         env,
         node.name,
-        service=build_service(cell, node.name, len(scenario.classes), scenario.stretch, scenario.seed),
+        service=service,
         samples=Schedule(samples_s, first_sample_s),
         reports=reports,
         changes=_changes(cell.server_reports),
+        first_tokens=first_tokens,
         leaves=list(topology.leaves[node.cell]),
         queues_when_idle=isinstance(policy, IdleQueuePolicy),
         answers_probes=sends_probes(policy),

@@ -36,7 +36,18 @@ from testbed.roles.environment import Environment
 from testbed.roles.held import Held, Waiting
 from testbed.roles.inquiries import Inquiries, Inquiry
 from testbed.roles.latency_model import LatencyModel
-from testbed.roles.messages import Message, Outcome, Poll, Probe, ProbeReply, Reply, Report, Request, Setting
+from testbed.roles.messages import (
+    FirstToken,
+    Message,
+    Outcome,
+    Poll,
+    Probe,
+    ProbeReply,
+    Reply,
+    Report,
+    Request,
+    Setting,
+)
 from testbed.roles.poller import Poller, Polls
 from testbed.roles.schedule import Schedule
 from testbed.routing.policy import Hooks, Policy
@@ -89,6 +100,7 @@ class Leaf:
         changes: Changes | None = None,
         polls: Polls | None = None,
         decision_s: float = 0.0,
+        passes_first_tokens: bool = False,
     ) -> None:
         """Args:
         env: the world around.
@@ -106,6 +118,7 @@ class Leaf:
         changes: whether there is something to report; None: always.
         polls: how servers are asked to report; None: they do so unasked.
         decision_s: time from reading the view until a decision takes effect.
+        passes_first_tokens: roots are told of first tokens too.
         """
         self._env = env
         self._name = name
@@ -117,6 +130,7 @@ class Leaf:
         self._reports = reports
         self._changes = changes
         self._decision_s = decision_s
+        self._passes_first_tokens = passes_first_tokens
         self._deciding: deque[Request] = deque()
         self._poller = None if polls is None else Poller(env, "poll", polls)
         self._model = model
@@ -165,6 +179,8 @@ class Leaf:
                 self._on_probe_reply(source, message)
             case Report():
                 self._on_report(source, message)
+            case FirstToken():
+                self._on_first_token(message)
             case Poll():
                 self._send_report([source])
             case _:
@@ -414,6 +430,15 @@ class Leaf:
             request.request_id, request.attempt, outcome, residence_s, self._queued(), self._in_flight
         )
         self._env.send(opened.root, reply)
+
+    def _on_first_token(self, news: FirstToken) -> None:
+        """A request has begun to answer; one that has timed out here is nobody's any more."""
+        opened = next((each[news[0]] for each in self._open if news[0] in each), None)
+        if opened is None:
+            return
+        opened.server.on_first_token(news[0], self._env.now_s())
+        if self._passes_first_tokens:
+            self._env.send(opened.root, news)
 
     def _on_late_reply(self, source: str, reply: Reply) -> None:
         if reply.request_id not in self._timed_out:

@@ -57,6 +57,13 @@ class Reply(NamedTuple):
     in_flight: int  # requests waiting or running at the sender as it sends this
 
 
+class FirstToken(NamedTuple):
+    """Server to leaf, and leaf to root, where they count from it: the first token of a request is made."""
+
+    request_id: int
+    attempt: int
+
+
 class Report(NamedTuple):
     """Leaf to root, or server to leaf: the load of the sender and the instant it was measured."""
 
@@ -115,12 +122,13 @@ class Setting(NamedTuple):
     value: float
 
 
-Message = Request | Reply | Report | Probe | ProbeReply | Poll | Cancel
+Message = Request | Reply | Report | Probe | ProbeReply | Poll | FirstToken | Cancel
 
 PATH_OF: dict[type, str] = {
     Request: "request",
     Cancel: "request",
     Reply: "reply",
+    FirstToken: "reply",
     Report: "observation",
     Probe: "probe",
     ProbeReply: "probe",

@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 from testbed.roles.environment import Environment
 from testbed.roles.held import Held, Waiting
-from testbed.roles.messages import Message, Outcome, Reply, Report, Request, Setting
+from testbed.roles.messages import FirstToken, Message, Outcome, Reply, Report, Request, Setting
 from testbed.roles.poller import Poller, Polls
 from testbed.roles.schedule import Schedule
 from testbed.routing.policy import Hooks, Policy, Update
@@ -144,6 +144,8 @@ class Root:
                 self._on_reply(source, message)
             case Report():
                 self._on_report(source, message)
+            case FirstToken():
+                self._on_first_token(message)
             case _:
                 raise RuntimeError(f"{self._name}: {message} from {source}: a root takes replies and reports")
 
@@ -347,6 +349,13 @@ class Root:
         self._record(request_id, opened, reply.outcome, now_s, reply.residence_s)
         if self._waiting:
             self._release_all(now_s)
+
+    def _on_first_token(self, news: FirstToken) -> None:
+        """A request has begun to answer; one that has timed out is nobody's any more."""
+        index = self._stream_of.get(news.request_id)
+        if index is not None:
+            target = self._open[index][news.request_id].target
+            target.on_first_token(news.request_id, self._env.now_s())
 
     def _on_late_reply(self, source: str, reply: Reply, now_s: float) -> None:
         if reply.request_id not in self._timed_out:

@@ -18,6 +18,7 @@ from testbed.roles.changes import Changes
 from testbed.roles.environment import Environment
 from testbed.roles.messages import (
     Cancel,
+    FirstToken,
     Message,
     Outcome,
     Poll,
@@ -45,6 +46,7 @@ class Server:
         samples: Schedule,
         reports: Schedule | None,
         changes: Changes | None = None,
+        first_tokens: list[Request] | None = None,
         leaves: list[str],
         answers_probes: bool,
         queues_when_idle: bool = False,
@@ -55,6 +57,7 @@ class Server:
         service: the service model.
         samples: when to record the truth.
         reports: when to report to the leaves; None where they do not read reports.
+        first_tokens: where the service gathers the requests that have made their first token; None: nobody is told.
         leaves: the leaves to report to.
         answers_probes: leaves probe this server, so it remembers recent latencies.
         queues_when_idle: leaves keep queues of idle servers, so it reports when it becomes idle.
@@ -65,6 +68,7 @@ class Server:
         self._samples = samples
         self._reports = reports
         self._changes = changes
+        self._first_tokens = first_tokens
         self._leaves = leaves
         self._memory = LatencyMemory() if answers_probes else None
         self._queue_rng = env.rng("idle") if queues_when_idle else None
@@ -160,7 +164,10 @@ class Server:
 
     def _advance(self, now_s: float) -> None:
         """Answer everything that finished by now."""
-        for served in self._service.advance(now_s):
+        done = self._service.advance(now_s)
+        if self._first_tokens:
+            self._tell_first_tokens(self._first_tokens)
+        for served in done:
             request = served.request
             leaf, in_flight = self._leaf_of.pop((request.request_id, request.attempt))
             self._finished += 1
@@ -174,6 +181,13 @@ class Server:
             )  # fmt: skip
         if self._queue_rng is not None:
             self._join_idle_queue()
+
+    def _tell_first_tokens(self, requests: list[Request]) -> None:
+        for request in requests:
+            key = (request.request_id, request.attempt)
+            if key in self._leaf_of:  # else it was cancelled meanwhile
+                self._env.send(self._leaf_of[key][0], FirstToken(*key))
+        requests.clear()
 
     def _join_idle_queue(self) -> None:
         """Without work, and in no queue yet: stand in that of one leaf, drawn at random."""

@@ -38,6 +38,7 @@ class Target:
         keeps_unseen: whether the next two are kept; set for policies that correct reports by their own sends.
         unseen: own unanswered requests that had not arrived when the belief was measured, with the instant of sending.
         sent_since_report: own requests sent since a report was last taken, answered or not.
+        begun: own requests whose first token has come; None where nobody counts them.
         peers: balancers that send to it, this one included.
         takes_overtaken: a report is taken even if one that was measured later came before it.
         network_s: smoothed round trip without the time in the target; NaN until the first reply.
@@ -46,6 +47,7 @@ class Target:
     __slots__ = (
         "alpha_s",
         "arrivals",
+        "begun",
         "beta_s",
         "capacity_per_s",
         "curve",
@@ -101,6 +103,7 @@ class Target:
         self.keeps_unseen = False
         self.unseen: dict[int, float] = {}
         self.sent_since_report = 0
+        self.begun: Begun | None = None
         self.peers = 1
         self.takes_overtaken = False
         self.network_s = math.nan
@@ -117,6 +120,13 @@ class Target:
         self.own_in_flight -= 1
         if self.keeps_unseen:
             self.unseen.pop(request_id, None)
+            if self.begun is not None:
+                self.begun.drop(request_id)
+
+    def on_first_token(self, request_id: int, now_s: float) -> None:
+        """The first token of a request of the balancer has come."""
+        if self.begun is not None:
+            self.begun.add(request_id, now_s)
 
     def on_network(self, sample_s: float) -> None:
         """A round trip was measured: reply received - request sent - time in the target."""
@@ -144,6 +154,8 @@ class Target:
         if self.keeps_unseen:
             self.sent_since_report = 0
             self._forget_seen()
+            if self.begun is not None:
+                self.begun.on_report(self.measured_at_s)
         return True
 
     def staleness_s(self, now_s: float) -> float:
@@ -187,6 +199,40 @@ class Target:
             seen.append(request_id)
         for request_id in seen:
             del self.unseen[request_id]
+
+
+class Begun:
+    """Own unanswered requests of one target, from the news of their first token on.
+
+    Attributes:
+        open: all of them.
+        unseen: those whose news came after the belief was measured, with the instant.
+        since_report: how many began since a report was last taken, answered or not.
+    """
+
+    __slots__ = ("open", "since_report", "unseen")
+
+    def __init__(self) -> None:
+        """None yet."""
+        self.open: set[int] = set()
+        self.unseen: dict[int, float] = {}
+        self.since_report = 0
+
+    def add(self, request_id: int, now_s: float) -> None:
+        """The news of a first token."""
+        self.open.add(request_id)
+        self.unseen[request_id] = now_s
+        self.since_report += 1
+
+    def drop(self, request_id: int) -> None:
+        """A request is over, whether it had begun or not."""
+        self.open.discard(request_id)
+        self.unseen.pop(request_id, None)
+
+    def on_report(self, measured_at_s: float) -> None:
+        """A report was taken: it knows of what began before its measurement."""
+        self.since_report = 0
+        self.unseen = {each: at_s for each, at_s in self.unseen.items() if at_s > measured_at_s}
 
 
 FRESH = "fresh"

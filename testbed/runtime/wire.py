@@ -14,7 +14,17 @@ from typing import Any, NamedTuple, TypeAlias
 import msgpack
 
 from testbed.errors import RunError
-from testbed.roles.messages import Cancel, Message, Poll, Probe, ProbeReply, Reply, Report, Request
+from testbed.roles.messages import (
+    Cancel,
+    FirstToken,
+    Message,
+    Poll,
+    Probe,
+    ProbeReply,
+    Reply,
+    Report,
+    Request,
+)
 
 
 class Hello(NamedTuple):
@@ -108,6 +118,7 @@ TAGS: dict[type, int] = {
     ProbeReply: 5,
     Cancel: 6,
     Poll: 7,
+    FirstToken: 8,
     Hello: 32,
     Ready: 33,
     Directory: 34,

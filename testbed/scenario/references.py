@@ -27,6 +27,7 @@ from testbed.scenario.policy_words import (
 )
 from testbed.scenario.schema import Scenario
 from testbed.scenario.spelling import listed, nearest
+from testbed.scenario.topology import counts_first_tokens
 from testbed.scenario.view_words import ViewWords
 from testbed.scenario.wiring import MAX_LINKS, link_count, wiring_findings
 from testbed.scenario.wording import shown
@@ -100,6 +101,7 @@ def findings(scenario: Scenario) -> Iterator[Finding]:
     yield from _steps(scenario)
     yield from _shares(scenario)
     yield from _full_readings(scenario)
+    yield from _first_tokens(scenario)
     yield from wiring_findings(scenario)
 
 
@@ -213,6 +215,19 @@ def _users(scenario: Scenario) -> Iterator[_User]:
         servers = tuple(f"{name}/server-{i + 1}" for i in range(cell.servers))
         if cell.leaf.policy in scenario.policies:
             yield _User(("cells", name, "leaf", "policy"), cell.leaf.policy or "", False, servers, servers)
+
+
+def _first_tokens(scenario: Scenario) -> Iterator[Finding]:
+    """Counting from first tokens, where a simple service model makes none."""
+    for user in _users(scenario):
+        cells = user.allowed if user.is_root else (str(user.keys[1]),)
+        simple = [
+            cell for cell in cells if cell in scenario.cells and scenario.cells[cell].service is not None
+        ]
+        if simple and counts_first_tokens(scenario.policies[user.policy]):
+            problem = "first_token does not go with {other}, which makes no tokens"
+            keys: Keys = ("policies", user.policy, "counts_from")
+            yield Finding(keys, problem, "servers with a GPU profile", ("cells", simple[0], "service"))
 
 
 def _full_readings(scenario: Scenario) -> Iterator[Finding]:

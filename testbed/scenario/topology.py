@@ -23,7 +23,7 @@ from testbed.scenario.policy_words import (
 )
 from testbed.scenario.relative import changed
 from testbed.scenario.schema import Reports, Scenario
-from testbed.scenario.view_words import ViewWords
+from testbed.scenario.view_words import CountWords, ViewWords
 
 
 @dataclass(frozen=True)
@@ -180,6 +180,17 @@ def polls_servers(scenario: Scenario, cell: str) -> bool:
     """Whether the servers of a cell report when its leaves ask them."""
     reads = reads_reports(leaf_policy(scenario, cell))
     return reads and scenario.cells[cell].server_reports.send == "when_polled"
+
+
+def counts_first_tokens(policy: Policy) -> bool:
+    """Whether a policy counts its own requests from their first token."""
+    return isinstance(policy, CountWords) and policy.counts_from == "first_token"
+
+
+def passes_first_tokens(scenario: Scenario) -> bool:
+    """Whether roots are told of first tokens."""
+    used = {line.policy for root in scenario.roots.values() for line in root.traffic}
+    return any(counts_first_tokens(scenario.policies[name]) for name in used)
 
 
 def reads_reports(policy: Policy) -> bool:

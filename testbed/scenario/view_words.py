@@ -57,13 +57,19 @@ class CountWords(ViewWords):
     none: the report alone. overwrite: own sends since the last report came on top of it; a report erases them.
     add: own unanswered sends that the report cannot have seen on top of it. max: the larger of the report and all
     own unanswered requests. scaled: as `add`, times the number of balancers that send to the same targets.
+
+    Own requests count from their dispatch, or from the news of their first token.
     """
 
     own_counts: OwnCounts = "none"
+    counts_from: Literal["dispatch", "first_token"] = "dispatch"
     peers: Literal["auto"] | PositiveCount | None = None
 
     @model_validator(mode="after")
     def _check_counts(self) -> CountWords:
         if self.peers is not None and self.own_counts != "scaled":
             raise ValueError("peers goes with own_counts: scaled")
+        counts = self.own_counts != "none" or getattr(self, "view", "") == "own_counts"
+        if self.counts_from != "dispatch" and not counts:
+            raise ValueError("counts_from goes with own_counts or view: own_counts")
         return self

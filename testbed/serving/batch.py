@@ -81,7 +81,8 @@ class _Sequence:
 class Batch:
     """A `ServiceModel` of one GPU server with continuous batching and chunked prefill.
 
-    `preemptions` counts them all.
+    `preemptions` counts them all. `first_tokens` gathers the requests whose first token was made, in order, for whoever
+    sets it to a list and clears it.
     """
 
     def __init__(
@@ -104,6 +105,7 @@ class Batch:
         self._speed = speed
         self._cache = prefix_cache
         self.preemptions = 0
+        self.first_tokens: list[Request] | None = None
 
         self._here: dict[tuple[int, int], _Sequence] = {}  # by key, in order of arrival
         self._by_class = [0] * class_count
@@ -356,6 +358,8 @@ class Batch:
             sequence.made += 1
             if sequence.made == 1:
                 sequence.first_token_at_s = at_s
+                if self.first_tokens is not None:
+                    self.first_tokens.append(sequence.request)
             request = sequence.request
             kv += request.prompt_tokens + sequence.made
             last_step = sequence.last_step = self._step + request.output_tokens - sequence.made

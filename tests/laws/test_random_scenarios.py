@@ -39,8 +39,9 @@ def beliefs(draw: st.DrawFn) -> dict[str, Any]:
     """What a policy makes of own requests, of old reports and of none."""
     stale = draw(st.sampled_from(("last", "ignored", "empty")))
     when_none = draw(st.sampled_from(("any", "hold", "refuse")))
+    own_counts = draw(st.sampled_from(("none", "overwrite", "add", "max", "scaled")))
     return {
-        "own_counts": draw(st.sampled_from(("none", "overwrite", "add", "max", "scaled"))),
+        "own_counts": own_counts,
         "stale": stale,
         **({} if stale == "last" else {"stale_after": draw(st.sampled_from(("30 ms", "250 ms")))}),
         "unheard": draw(st.sampled_from(("empty", "ignored"))),

@@ -204,6 +204,20 @@ def test_what_is_decided_within_a_decision_s_time_goes_where_the_first_goes(tmp_
     assert shares["slow"] == 1.0
 
 
+def test_requests_that_count_from_their_first_token_hide_a_burst_while_it_is_prefilled(tmp_path):
+    """Prompts of 2,000 tokens take 0.13 s to their first token: all of a burst of 50 ms goes to the first server."""
+    burst = "stages: [{at: 0 s, rate: 0 /s}, {at: 2 s, rate: 400 /s}, {at: 2050 ms, rate: 0 /s}]"
+    text = CELL.replace("rate: %(rate)s /s", burst).replace("prompt_tokens: 50", "prompt_tokens: 2000")
+    shares = {}
+    for counts_from in ("dispatch", "first_token"):
+        words = f"view: own_counts, counts_from: {counts_from}"
+        filled = text.replace("ties: random", "ties: first") % {**DEFAULTS, "words": words}
+        server = run_text(tmp_path / counts_from, filled).tables["requests"]["server"]
+        shares[counts_from] = np.unique(server, return_counts=True)[1].max() / len(server)
+
+    assert shares == {"dispatch": pytest.approx(0.25, abs=0.05), "first_token": 1.0}
+
+
 def test_a_root_s_decision_time_is_in_the_sojourn_and_not_in_the_slip(tmp_path):
     text = POLLED.replace("{kind: least_cost}", "{kind: least_cost, decision_time: 40 ms}") % {
         "polls": "parallel"

@@ -9,7 +9,7 @@ import pytest
 from testbed.roles.changes import Changes
 from testbed.roles.latency_model import LatencyModel
 from testbed.roles.leaf import Leaf
-from testbed.roles.messages import Outcome, Poll, Probe, ProbeReply, Reply, Report, Request
+from testbed.roles.messages import FirstToken, Outcome, Poll, Probe, ProbeReply, Reply, Report, Request
 from testbed.roles.poller import Polls
 from testbed.roles.schedule import Schedule
 from testbed.routing.policy import build_policy, policy_hooks
@@ -369,6 +369,21 @@ def test_a_request_whose_time_is_up_before_its_decision_goes_back_unsent():
     assert env.sent == [("root.a", Reply(0, 0, int(Outcome.TIMED_OUT), 2.0, 0, 0))]
     assert [target.own_in_flight for target in view.targets] == [0, 0]
     assert leaf.is_idle()
+
+
+def test_first_tokens_make_requests_count_and_are_passed_on_to_the_root_that_asked():
+    env = FakeEnvironment()
+    spec = DEFAULT_LEAF_POLICY.model_copy(update={"counts_from": "first_token"})
+    leaf, view = make_leaf(env, spec=spec, passes_first_tokens=True)
+    for request_id in range(2):
+        leaf.on_message("root.b", request(request_id))
+    env.take_sent()
+    leaf.on_message("us/server-1", FirstToken(0, 0))
+    leaf.on_message("us/server-1", FirstToken(9, 0))  # of one that has timed out
+
+    assert env.sent == [("root.b", FirstToken(0, 0))]
+    assert [view.count(target) for target in view.targets] == [1, 0]
+    assert sum(target.own_in_flight for target in view.targets) == 2
 
 
 def test_a_leaf_that_tells_of_changes_is_silent_while_nothing_changes():

@@ -7,7 +7,7 @@ from array import array
 
 import pytest
 
-from testbed.roles.messages import Outcome, Poll, Reply, Report, Request
+from testbed.roles.messages import FirstToken, Outcome, Poll, Reply, Report, Request
 from testbed.roles.poller import Polls
 from testbed.roles.root import Root, Stream
 from testbed.roles.schedule import Schedule
@@ -290,6 +290,21 @@ def test_a_request_whose_client_goes_before_the_decision_is_never_sent():
     (row,) = env.rows_of("dispatches")
     assert (row[3], row[5]) == ("", int(Outcome.TIMED_OUT))
     assert root.is_idle()
+
+
+def test_a_root_may_count_its_requests_from_their_first_token():
+    env = FakeEnvironment()
+    spec = LeastCostPolicy(kind="least_cost", cost="in_flight", view="own_counts", counts_from="first_token")
+    root, view = make_root(env, spec=spec)
+    root.start()
+    arrive(env, root, 1.0)
+    assert [view.count(target) for target in view.targets] == [0, 0]
+    root.on_message("us/leaf-1", FirstToken(10, 0))
+    root.on_message("us/leaf-1", FirstToken(99, 0))  # of one that has timed out
+
+    assert [view.count(target) for target in view.targets] == [1, 0]
+    root.on_message("us/leaf-1", reply(10))
+    assert [view.count(target) for target in view.targets] == [0, 0]
 
 
 def test_a_root_polls_the_leaves_of_each_group_by_a_timer_of_its_own():

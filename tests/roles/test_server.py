@@ -7,7 +7,17 @@ import math
 import pytest
 
 from testbed.roles.changes import Changes
-from testbed.roles.messages import Outcome, Poll, Probe, ProbeReply, Reply, Report, Request, Setting
+from testbed.roles.messages import (
+    FirstToken,
+    Outcome,
+    Poll,
+    Probe,
+    ProbeReply,
+    Reply,
+    Report,
+    Request,
+    Setting,
+)
 from testbed.roles.schedule import Schedule
 from testbed.roles.server import Server
 from testbed.serving.batch import Batch
@@ -17,7 +27,7 @@ from testbed.serving.slots import Slots
 from tests.roles.fake_environment import FakeEnvironment
 
 
-def make_server(env, service=None, reports=None, probes=False, changes=None):
+def make_server(env, service=None, reports=None, probes=False, changes=None, first_tokens=None):
     service = service or Slots(slots=1, mean_s=0.5, draw=fixed_work, class_count=1)
     server = Server(
         env,
@@ -26,6 +36,7 @@ def make_server(env, service=None, reports=None, probes=False, changes=None):
         samples=Schedule(0.1, 0.1),
         reports=reports,
         changes=changes,
+        first_tokens=first_tokens,
         leaves=["us/leaf-1"],
         answers_probes=probes,
     )
@@ -114,6 +125,23 @@ def test_reports_go_to_the_leaves_where_they_are_read():
     assert leaf == "us/leaf-1"
     assert isinstance(report, Report)
     assert (report.measured_at_s, report.queued, report.running) == (0.05, 0, 1)
+
+
+def test_a_server_tells_the_leaf_of_first_tokens_where_it_counts_from_them():
+    env = FakeEnvironment()
+    service = Batch(PROFILES["small"], 1)
+    service.first_tokens = []
+    server = make_server(env, service=service, first_tokens=service.first_tokens)
+    server.on_message("us/leaf-1", request(3, output=2))
+    server.on_message("us/leaf-1", request(4, output=1))  # its first token is its last
+    while "step" in env.timers:
+        fire(env, server, "step")
+
+    assert [message[:2] for _, message in env.sent if isinstance(message, FirstToken)] == [(3, 0), (4, 0)]
+    kinds = [(type(message).__name__, message.request_id) for _, message in env.sent]
+    assert kinds == [("FirstToken", 3), ("FirstToken", 4), ("Reply", 4), ("Reply", 3)]
+    first_s = next(row[5] for row in env.rows_of("services") if row[0] == 3)
+    assert first_s < env.at_s
 
 
 def test_a_server_that_tells_of_changes_is_silent_while_nothing_changes():

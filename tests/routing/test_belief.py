@@ -75,6 +75,35 @@ def test_overwritten_counts_begin_anew_with_every_report() -> None:
     assert view.count(target) == 0
 
 
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ({"own_counts": "overwrite"}, 10 + 2),  # 3 and 5, although 5 is over
+        ({"own_counts": "add"}, 10 + 1),  # 3
+        ({"own_counts": "max"}, 10),
+        ({"own_counts": "scaled"}, 10 + 4),
+        ({"own_counts": "scaled", "peers": 2}, 10 + 2),
+        ({"view": "own_counts"}, 2),  # 2 and 3
+    ],
+)
+def test_own_requests_may_count_from_their_first_token(words: dict, expected: float) -> None:
+    """Five sends: 1 has not begun; 2 began before the report was measured, 3 and 5 since; 4 was over before it began."""
+    view = configured(view_of([0, 0]), counts_from="first_token", **words)
+    target = view.targets[0]
+    target.peers = 4
+    for request_id in (1, 2, 3, 4, 5):
+        target.on_sent(request_id, 0.5)
+    target.on_first_token(2, 0.9)
+    target.on_report("a", report(10, measured_at_s=1.0), 1.1)
+    target.on_first_token(3, 1.2)
+    target.on_answered(4)
+    target.on_first_token(5, 1.3)
+    target.on_answered(5)
+
+    assert view.count(target) == expected
+    assert target.own_in_flight == 3
+
+
 def aged(view: View, ages_s: tuple[float, ...], now_s: float = 10.0) -> None:
     """New reports of these ages."""
     for target, age_s in zip(view.targets, ages_s, strict=True):

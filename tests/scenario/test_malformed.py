@@ -479,6 +479,16 @@ MALFORMED = {
         edit("cost: in_flight, view: own_counts", "own_counts: add, peers: 4"),
         "14: policies.idlest: peers goes with own_counts: scaled",
     ),
+    "a beginning of counts that are not made": (
+        edit("cost: in_flight, view: own_counts", "counts_from: first_token"),
+        "14: policies.idlest: counts_from goes with own_counts or view: own_counts",
+    ),
+    "first tokens of servers that make none": (
+        edit("eu: {servers: 3, profile: small,", "eu: {servers: 3, service: {slots: 2, fixed: 1 s},").replace(
+            "view: own_counts", "view: own_counts, counts_from: first_token"
+        ),
+        "14: policies.idlest.counts_from: first_token does not go with cells.eu.service, which makes no tokens; accepted: servers with a GPU profile",
+    ),
     "old reports where none are read": (
         edit("view: own_counts", "view: own_counts, stale: empty, stale_after: 1 s"),
         "14: policies.idlest: own_counts, stale and unheard go with view: reports, not with own_counts",
@@ -812,7 +822,7 @@ MALFORMED = {
     ),
     "a misspelt key in an arm": (
         after("arms: {a: {policies: {flow: {stp: 3}}}}\n"),
-        f"15: arms.a.policies.flow.stp: unknown key (step?); accepted: kind, cost, model, step, interval, update, sampling, start, own_counts, peers, {VIEW_KEYS}",
+        f"15: arms.a.policies.flow.stp: unknown key (step?); accepted: kind, cost, model, step, interval, update, sampling, start, own_counts, counts_from, peers, {VIEW_KEYS}",
     ),
     "an arm whose cost no longer fits the step": (
         after("arms: {a: {policies.flow.cost: in_flight}, b: {}}\n"),
