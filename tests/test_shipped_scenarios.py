@@ -89,6 +89,22 @@ def test_affinity_meets_its_expectations_at_full_length(tmp_path):
     assert [(each["text"], each["said"]) for each in checked if not each["met"]] == []
 
 
+def test_a_fault_of_the_reports_herds_greedy_roots_and_tips_keen_flow_over_for_good(tmp_path):
+    """Three of the eight arms of delay_chaos at full length; five seeds meet all eight expectations of all arms."""
+    arms = ("greedy", "keen", "keen_unharmed")
+    file = load_scenario(CHECKOUT / "scenarios" / "delay_chaos.yaml", arms=arms)
+    summaries = {}
+    for arm, scenario in file.arms.items():
+        folder = ArmFolder(tmp_path / arm)
+        outcome = run_arm(folder, scenario, "virtual", silent)
+        summaries[arm] = summarize_arm(scenario, read_tables(folder.tables), outcome)
+
+    checked = summarize_run(file.name, summaries, file.expectations)["expectations"]
+
+    assert len(checked) == 3
+    assert [(each["text"], each["said"]) for each in checked if not each["met"]] == []
+
+
 def test_a_missing_trace_says_where_to_get_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("TESTBED_DATA", raising=False)

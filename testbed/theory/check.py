@@ -343,7 +343,8 @@ def _faults_section(arm: Arm) -> Section:
 
 def _fault_row(arm: Arm, fault: Fault) -> Row:
     kinds = {arm.topology.nodes[name].kind for name in fault.nodes}
-    reach = f"{len(fault.nodes)} {kinds.pop()}s" if kinds else f"{len(fault.links)} links"
+    count, kind = (len(fault.nodes), kinds.pop()) if kinds else (len(fault.links), "link")
+    reach = f"{count} {kind}{'' if count == 1 else 's'}"
     return format_s(fault.at_s), until_text(fault.until_s), f"{fault.target} ({reach})", fault.text
 
 
