@@ -124,6 +124,9 @@ def _refusal(scenario: Scenario) -> str:
     for name, cell in scenario.cells.items():
         if cell.service is not None and cell.service.sharing is not None and cell.service.sharing.antagonist:
             return f"an antagonist changes the speed of {name}"
+    for name in scenario.cells:
+        if reports_of(scenario, name).send != "periodic":
+            return f"{name} does not report by the clock"
     for line in lines:
         said = _no_rule(scenario.policies[line.policy])
         if said:
@@ -145,6 +148,8 @@ def _no_rule(policy: Policy) -> str:
         return "corrects reports by its own counts, request by request"
     if isinstance(policy, ViewWords) and policy.reads_ages:
         return "makes something else of old reports"
+    if isinstance(policy, ViewWords) and policy.decision_time > 0.0:
+        return "takes time to decide"
     if isinstance(policy, ShortestQueuePolicy) and policy.count != "in_flight":
         return "goes by queued requests; the fluid has requests in flight only"
     return ""

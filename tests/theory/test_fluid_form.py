@@ -61,6 +61,8 @@ def test_each_of_these_policies_has_a_fluid_that_keeps_its_requests(
         ({"policies": {"tried": {"kind": "prequal"}}}, "tried (prequal) has no fluid form here"),
         ({"policies": {"tried": {"kind": "least_cost", "view": "own_counts"}}}, "its own counts"),
         ({"policies": {"tried": {"kind": "jsq", "count": "queued"}}}, "queued"),
+        ({"policies": {"tried": {"kind": "jsq", "decision_time": "20 ms"}}}, "takes time to decide"),
+        ({"reports": {"every": "100 ms", "send": "when_polled"}}, "us does not report by the clock"),
         (
             {
                 "classes": {"sand": {"output_tokens": 90}},

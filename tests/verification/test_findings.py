@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.verification.catalogue import all_findings
+from testbed.verification.catalogue import all_findings, all_illustrations
 
 FAST = ("V1", "V2", "V3", "V5", "V6", "V7", "V9", "V16", "queueing")
 
@@ -15,3 +15,11 @@ def test_the_testbed_reproduces_this_target(target: str) -> None:
 
     assert found
     assert [finding for finding in found if not finding.met] == []
+
+
+def test_the_herd_is_drawn_with_a_caption() -> None:
+    (drawn,) = all_illustrations(quick=True, only=("V5",))
+
+    assert drawn.stem == "verification_herd"
+    assert "equation (11)" in drawn.caption
+    assert len(drawn.figure.axes) == 3
