@@ -21,6 +21,7 @@ from testbed.console.comparison import print_comparison, runs_below
 from testbed.console.link_table import print_links
 from testbed.console.prediction_table import as_data, print_predictions
 from testbed.console.questions import print_questions
+from testbed.console.routing_table import print_routing
 from testbed.console.summary_table import print_summary
 from testbed.errors import InterruptError, RunError, ScenarioError, UsageError
 from testbed.experiment import new_folder, redraw
@@ -167,6 +168,7 @@ def show(
         summary = load_summary(each.summary)
         if not questions:
             print_summary(console, summary)
+            print_routing(console, summary)
         print_questions(console, summary)
         if links:
             print_links(console, each)

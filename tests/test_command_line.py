@@ -110,7 +110,9 @@ def test_show_plot_and_compare_work_on_the_folder_alone(folder):
     run(folder, "run", "small.yaml", *VIRTUAL, "--out", "two", "--set", "links.0.delay=9 ms")
     (folder / "small.yaml").unlink()
 
-    assert "weighted" in run(folder, "show", "one").stdout
+    whole = run(folder, "show", "one").stdout
+    assert "weighted" in whole
+    assert "migration /min" in whole
     only = run(folder, "show", "one", "--questions").stdout
     assert "Were constraints kept?" in only
     assert "no violation in" in only
