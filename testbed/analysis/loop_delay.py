@@ -11,11 +11,23 @@ Source: measures.md, section 2.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 
-from testbed.analysis.records import Floats, Mask, Table, Tables, Window, mean
+from testbed.analysis.records import (
+    Floats,
+    Mask,
+    Table,
+    Tables,
+    Window,
+    codes,
+    mean,
+    positions_by,
+    row_count,
+)
 from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import Topology, root_name
 from testbed.theory import loop_delay as theory
@@ -40,18 +52,37 @@ class PairDelay(NamedTuple):
 
 def measured_loop_delays(scenario: Scenario, tables: Tables, window: Window) -> list[PairDelay]:
     """One entry per root, class and cell that requests were sent to in the window."""
-    requests = tables["requests"]
-    inside = window.holds(requests["planned_at_s"])
-    pairs = []
-    for root, spec in scenario.roots.items():
-        of_root = inside & (requests["root"] == root_name(root))
-        for name in dict.fromkeys(line.class_ for line in spec.traffic):
-            of_class = of_root & (requests["class"] == name)
-            for cell in scenario.cells:
-                chosen = of_class & (requests["cell"] == cell)
-                if chosen.any():
-                    pairs.append(_pair(tables, window, root_name(root), name, cell, chosen))
-    return pairs
+    names = (
+        [root_name(root) for root in scenario.roots],
+        list(scenario.classes),
+        list(scenario.cells),
+    )
+    requests, updates = tables["requests"], tables.get("updates", {})
+    sent = _by_key(
+        requests,
+        ("root", "class", "cell"),
+        names,
+        ("sent_at_s", "at_leaf_s", "staleness_s"),
+        window.holds(requests["planned_at_s"]),
+    )
+    used = _by_key(
+        updates,
+        ("root", "class", "cell"),
+        names,
+        ("used_at_s", "measured_at_s"),
+        window.holds(updates["used_at_s"]) if row_count(updates) else None,
+    )
+    heard = _by_key(
+        tables.get("observations", {}),
+        ("root", "cell"),
+        (names[0], names[2]),
+        ("leaf", "received_at_s", "measured_at_s"),
+    )
+    keys = product(names[0], names[1], names[2])
+    news = (heard[i * len(names[2]) + j] for i, _, j in product(*(range(len(each)) for each in names)))
+    return [
+        _pair(*key, *parts) for key, *parts in zip(keys, sent, used, news, strict=True) if row_count(parts[0])
+    ]
 
 
 def overall_loop_delay_s(pairs: list[PairDelay]) -> float:
@@ -79,52 +110,63 @@ def best_loop_delay_s(scenario: Scenario, topology: Topology, pairs: list[PairDe
     return measured_s if math.isfinite(measured_s) else predicted_loop_delay_s(scenario, topology)
 
 
-def _pair(tables: Tables, window: Window, root: str, name: str, cell: str, chosen: Mask) -> PairDelay:
-    requests = tables["requests"]
-    travel_s = mean(requests["at_leaf_s"][chosen] - requests["sent_at_s"][chosen])
-    at_s, ages_s, weights_s = _uses(tables.get("updates", {}), window, root, name, cell)
+def _by_key(
+    table: Table,
+    keys: Sequence[str],
+    names: Sequence[Sequence[str]],
+    columns: Sequence[str],
+    mask: Mask | None = None,
+) -> list[Table]:
+    """These columns of the rows that the mask keeps, for each combination of the names that the keys may have."""
+    count = math.prod(len(each) for each in names)
+    if not row_count(table):
+        return [{name: np.empty(0) for name in columns}] * count
+    place, known = np.zeros(row_count(table), np.int64), np.ones(row_count(table), np.bool_)
+    for key, words in zip(keys, names, strict=True):
+        code = codes(table[key], words)
+        place, known = place * len(words) + code, known & (code >= 0)
+    kept = known if mask is None else known & mask
+    held = {name: table[name][kept] for name in columns}
+    return [
+        {name: column[rows] for name, column in held.items()} for rows in positions_by(place[kept], count)
+    ]
+
+
+def _pair(root: str, name: str, cell: str, requests: Table, updates: Table, observations: Table) -> PairDelay:
+    """Of the requests, updates and observations of one root, class and cell."""
+    travel_s = mean(requests["at_leaf_s"] - requests["sent_at_s"])
+    at_s, ages_s, weights_s = _uses(updates)
     if not len(at_s):
-        at_s, ages_s = requests["sent_at_s"][chosen], requests["staleness_s"][chosen]
+        at_s, ages_s = requests["sent_at_s"], requests["staleness_s"]
         weights_s = np.ones(len(at_s))
-    of_leaves_s = _ages_over_leaves(tables.get("observations", {}), root, cell, at_s)
+    of_leaves_s = _ages_over_leaves(observations, at_s)
     age_s = _weighted_mean(ages_s if of_leaves_s is None else of_leaves_s, weights_s)
-    return PairDelay(root, name, cell, travel_s, age_s, int(chosen.sum()))
+    return PairDelay(root, name, cell, travel_s, age_s, row_count(requests))
 
 
-def _uses(updates: Table, window: Window, root: str, name: str, cell: str) -> tuple[Floats, Floats, Floats]:
+def _uses(updates: Table) -> tuple[Floats, Floats, Floats]:
     """Of each update: its instant, the age of the observation, and how long its shares were in effect.
 
     A move that was made anew at once, because further reports came at the same instant, thus does not count.
     """
-    if not updates:
-        return np.empty(0), np.empty(0), np.empty(0)
-    mine = (updates["root"] == root) & (updates["class"] == name) & (updates["cell"] == cell)
-    mine &= window.holds(updates["used_at_s"])
-    at_s = updates["used_at_s"][mine]
-    order = np.argsort(at_s, kind="stable")
-    at_s, measured_at_s = at_s[order], updates["measured_at_s"][mine][order]
+    order = np.argsort(updates["used_at_s"], kind="stable")
+    at_s, measured_at_s = updates["used_at_s"][order], updates["measured_at_s"][order]
     lasting_s = np.diff(at_s)
     weights_s = np.append(lasting_s, lasting_s.mean() if len(lasting_s) else 1.0)
     return at_s, at_s - measured_at_s, weights_s[: len(at_s)]
 
 
-def _ages_over_leaves(observations: Table, root: str, cell: str, at_s: Floats) -> Floats | None:
+def _ages_over_leaves(observations: Table, at_s: Floats) -> Floats | None:
     """Age at these instants of what a root knew of a cell, the mean over its leaves; None for a single leaf.
 
     Each leaf has a part of the cell's requests, so the mean is the age of their sum; staleness is that of the
     oldest report.
     """
-    if not observations:
-        return None
-    of_cell = (observations["root"] == root) & (observations["cell"] == cell)
-    leaves = list(dict.fromkeys(observations["leaf"][of_cell].tolist()))
+    leaves = list(dict.fromkeys(observations["leaf"].tolist()))
     if len(leaves) < 2:
         return None
-    return np.asarray(
-        np.mean(
-            [_ages(observations, of_cell & (observations["leaf"] == leaf), at_s) for leaf in leaves], axis=0
-        )
-    )
+    ages_s = [_ages(observations, observations["leaf"] == leaf, at_s) for leaf in leaves]
+    return np.asarray(np.mean(ages_s, axis=0))
 
 
 def _ages(observations: Table, mine: Mask, at_s: Floats) -> Floats:

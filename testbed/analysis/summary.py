@@ -53,6 +53,7 @@ from testbed.analysis.sojourn import (
     was_answered,
 )
 from testbed.analysis.staleness import staleness_s, transit_s
+from testbed.analysis.utilisation import utilisations
 from testbed.analysis.verdict import judge
 from testbed.record.outcome import RunOutcome
 from testbed.scenario.expectation import Expectation
@@ -250,6 +251,7 @@ def _oscillation_figures(scenario: Scenario, found: Oscillation | None) -> Json:
 
 def _cells(scenario: Scenario, tables: Tables, counted: Table, window: Window) -> Json:
     sent = int((counted["cell"] != "").sum())
+    busy = utilisations(build_topology(scenario), tables.get("cells", {}), window)
     figures: Json = {}
     for cell in scenario.cells:
         requests = int((counted["cell"] == cell).sum())
@@ -259,7 +261,7 @@ def _cells(scenario: Scenario, tables: Tables, counted: Table, window: Window) -
             "requests": requests,
             "in_flight_mean": in_flight,
             "in_flight_sd": deviation,
-            "utilisation": _utilisation(tables.get("cells", {}), cell, window),
+            "utilisation": busy[cell],
         }
     return figures
 
@@ -271,26 +273,6 @@ def _in_flight(requests: Table, cell: str, window: Window) -> tuple[float, float
     edges = grid_edges(window.from_s, window.to_s, math.nan, math.nan)
     means = in_flight_by_cell(requests, [cell], edges)[0]
     return float(means.mean()), float(means.std())
-
-
-def _utilisation(samples: Table, cell: str, window: Window) -> float:
-    """Share of the time that the cell's servers were busy, their mean, from their first and last samples."""
-    if not row_count(samples):
-        return math.nan
-    inside = window.holds(samples["at_s"])
-    names = [name for name in dict.fromkeys(samples["server"].tolist()) if name.startswith(f"{cell}/")]
-    shares = [_busy_share(rows(samples, inside & (samples["server"] == name))) for name in names]
-    return mean(np.array(shares)) if shares else math.nan
-
-
-def _busy_share(samples: Table) -> float:
-    if row_count(samples) < 2:
-        return math.nan
-    first, last = int(np.argmin(samples["at_s"])), int(np.argmax(samples["at_s"]))
-    return float(
-        (samples["busy_s"][last] - samples["busy_s"][first])
-        / (samples["at_s"][last] - samples["at_s"][first])
-    )
 
 
 def _policy(scenario: Scenario, tables: Tables, pairs: list[PairDelay], window: Window) -> Json:
