@@ -16,6 +16,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from testbed.benchmark.catalogue import all_figures
+from testbed.benchmark.neighbours import refuse_busy_host
+from testbed.benchmark.table import figure_data, figure_table
 from testbed.campaign import Orders, load_file, run_folder, run_scales, run_seeds
 from testbed.console.comparison import print_comparison, runs_below
 from testbed.console.link_table import print_links
@@ -216,6 +219,34 @@ def verify(
         for path in write_page(out, findings, drawn, quick=not full):
             errors.print(str(path), highlight=False, soft_wrap=True)
     raise typer.Exit(0 if all_met(findings) else 3)
+
+
+@app.command()
+def bench(
+    full: Annotated[
+        bool, typer.Option("--full/--quick", help="Long enough to publish, or a first impression.")
+    ] = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", help="Only throughput, injection, start, virtual, merging or decision."),
+    ] = None,
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="Measure even beside a busy neighbour; the figures say little.")
+    ] = False,
+    as_data: Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")] = False,
+) -> None:
+    """Measure what this machine carries; both sides of a ratio in the same run."""
+    if not anyway:
+        refuse_busy_host()
+    figures = []
+    with errors.status("measuring") as status:
+        for figure in all_figures(quick=not full, only=tuple(only or ())):
+            figures.append(figure)
+            status.update(f"measured: {figure.name}")
+    if as_data:
+        print(json.dumps(figure_data(figures), indent=1))
+    else:
+        console.print(figure_table(figures))
 
 
 def main() -> None:

@@ -30,6 +30,7 @@ ORDER = [
     ["testbed.experiment"],
     ["testbed.campaign"],
     ["testbed.verification"],
+    ["testbed.benchmark"],
     ["testbed.__main__"],
 ]
 TOUCH_NOTHING = ("roles", "routing", "links", "serving")

@@ -1,0 +1,1 @@
+"""What this machine can carry: the project's own benchmark, printed by `testbed bench`."""

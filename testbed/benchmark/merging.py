@@ -1,0 +1,81 @@
+"""How long merging, analysing and drawing the records of many requests takes, and the memory that it needs.
+
+A virtual run leaves its logs; then a process of its own does what follows a run, so that its peak of memory is its own.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from testbed.analysis.summary import summarize_arm
+from testbed.benchmark.figure import Figure
+from testbed.benchmark.scenes import shipped
+from testbed.errors import RunError
+from testbed.figures.drawing import DrawnArm, draw_all
+from testbed.record.merge import merge_run
+from testbed.record.outcome import load_outcome
+from testbed.record.read import read_tables
+from testbed.record.run_folder import ArmFolder
+from testbed.roles.build import World
+from testbed.runtime.virtual import VirtualEngine
+from testbed.scenario.load import dump_scenario, load_scenario
+from testbed.scenario.schema import Scenario
+from testbed.scenario.topology import build_topology
+from testbed.traffic.plan import build_plan
+
+REQUESTS, QUICK_REQUESTS = 1_000_000, 20_000
+RATE_PER_S = 10_000  # of the throughput scenario
+MOST_S, MOST_GB = 15.0, 1.0
+
+
+def times(quick: bool) -> Iterator[Figure]:
+    """Seconds and peak memory of a million requests; of fewer, and without an aim, in the short form."""
+    requests = QUICK_REQUESTS if quick else REQUESTS
+    scenario = shipped("throughput.yaml", duration_s=requests / RATE_PER_S)
+    with TemporaryDirectory(prefix="testbed-") as place:
+        folder = ArmFolder(Path(place) / "arm")
+        folder.make()
+        _record(folder, scenario)
+        words = [sys.executable, "-m", "testbed.benchmark.merging", str(folder.path)]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise RunError(f"merging the records failed: {done.stderr.strip()}")
+        found = json.loads(done.stdout)
+    most_s, most_gb = (math.nan, math.nan) if quick else (MOST_S, MOST_GB)
+    name = f"merging, analysing and drawing {requests} requests"
+    yield Figure(name, found["seconds"], "s", most_s, False)
+    yield Figure(f"{name}: peak of memory", found["peak_gb"], "GB", most_gb, False)
+
+
+def _record(folder: ArmFolder, scenario: Scenario) -> None:
+    folder.scenario.write_text(dump_scenario(scenario))
+    scaled = scenario.scaled()
+    world = World(scaled, build_topology(scaled), build_plan(scaled))
+    VirtualEngine(folder, world, {}).run().save(folder.outcome)
+
+
+def main() -> None:
+    """Merge, summarise and draw what lies in a folder. Argument: of the arm."""
+    folder = ArmFolder(Path(sys.argv[1]))
+    began_s = time.perf_counter()
+    scenario = load_scenario(folder.scenario).arms["main"]
+    merge_run(folder, scenario, build_topology(scenario), build_plan(scenario.scaled()))
+    tables = read_tables(folder.tables, numbered=True)
+    summary = summarize_arm(scenario, tables, load_outcome(folder.outcome), ())
+    for stem, figure in draw_all([DrawnArm("main", scenario, tables, summary)]).items():
+        figure.savefig(folder.path / f"{stem}.png")
+    seconds = time.perf_counter() - began_s
+    peak_gb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+    print(json.dumps({"seconds": seconds, "peak_gb": peak_gb}))
+
+
+if __name__ == "__main__":
+    main()

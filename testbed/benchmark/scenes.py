@@ -1,0 +1,80 @@
+"""Running a scenario of the benchmark out of sight, with a few keys changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+from testbed.analysis.records import Table
+from testbed.analysis.summary import summarize_arm
+from testbed.errors import RunError
+from testbed.experiment import Display, run_arm
+from testbed.record.outcome import RunOutcome
+from testbed.record.read import read_tables
+from testbed.record.run_folder import ArmFolder
+from testbed.runtime.progress import Progress
+from testbed.scenario.load import load_scenario, scenario_from_text
+from testbed.scenario.schema import Scenario
+from testbed.scenario.shorten import with_duration
+from testbed.scenario.topology import Topology
+
+FOLDER = Path(__file__).parents[2] / "scenarios" / "bench"
+
+
+class Ran(NamedTuple):
+    """A run: what the summary says, how it ended, its tables."""
+
+    summary: dict[str, Any]
+    outcome: RunOutcome
+    tables: dict[str, Table]
+
+    @property
+    def cpu_s(self) -> float:
+        """Processor time of all processes of the nodes."""
+        return float(self.tables["processes"]["cpu_s"].sum())
+
+    @property
+    def completed(self) -> int:
+        """Requests."""
+        return int(self.summary["requests"]["completed"])
+
+
+def shipped(name: str, changes: Sequence[tuple[str, str]] = (), duration_s: float | None = None) -> Scenario:
+    """A scenario of the folder `scenarios/bench`, with keys changed as by `--set`.
+
+    Raises:
+        RunError: the folder is not there: the package was installed without the checkout.
+    """
+    path = FOLDER / name
+    if not path.is_file():
+        raise RunError(f"{path}: not there; the benchmark runs from a checkout")
+    scenario = load_scenario(path, changes).arms["main"]
+    return scenario if duration_s is None else with_duration(scenario, duration_s)
+
+
+def written(text: str) -> Scenario:
+    """A scenario from its text."""
+    return scenario_from_text(text).arms["main"]
+
+
+def run(scenario: Scenario, engine: str = "live", shown: Display | None = None) -> Ran:
+    """Run and summarise; what was recorded is gone afterwards. `shown` is told of the progress."""
+
+    @contextmanager
+    def display(arm: str, scenario: Scenario, topology: Topology) -> Iterator[Display]:
+        yield shown or _Unseen()
+
+    with TemporaryDirectory(prefix="testbed-") as place:
+        folder = ArmFolder(Path(place) / "arm")
+        outcome = run_arm(folder, scenario, engine, display)
+        tables = read_tables(folder.tables, numbered=True)
+        summary = summarize_arm(scenario, tables, outcome, outcome.log_problems)
+        return Ran(summary, outcome, tables)
+
+
+class _Unseen:
+    def show(self, progress: Progress) -> None:
+        """Nothing is shown."""
