@@ -27,7 +27,7 @@ from testbed.console.questions import print_questions
 from testbed.console.routing_table import print_routing
 from testbed.console.summary_table import print_summary
 from testbed.errors import InterruptError, RunError, ScenarioError, UsageError
-from testbed.experiment import new_folder, redraw
+from testbed.experiment import new_folder, redraw, refuse_oracles
 from testbed.record.summary_file import load_summary
 from testbed.scenario.json_schema import json_schema
 from testbed.scenario.quantity import parse_duration_s
@@ -101,6 +101,8 @@ def run(
     if scenario.is_dir():
         raise typer.Exit(run_folder(console, scenario, out, orders))
     first = load_file(scenario, words, seed, arm)
+    if engine is Engine.live:
+        refuse_oracles(first)
     base = new_folder(out, first.name)
     status = (
         run_scales(console, scenario, base, orders)

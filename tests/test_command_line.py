@@ -167,7 +167,7 @@ def test_a_missing_trace_is_status_1_and_nothing_is_run(folder):
     ("words", "said"),
     [
         (("run", "nowhere.yaml"), "nowhere.yaml"),
-        (("run", "."), "directory"),
+        (("run", "full"), "full: has no scenario"),
         (("run", "small.yaml", "--set", "seed"), "PATH=VALUE"),
         (("run", "small.yaml", "--set", "reports.evry=1 s"), "every?"),
         (("run", "small.yaml", "--set", "duration=20"), "has no unit"),
