@@ -44,7 +44,9 @@ def lateness_table(topology: Topology, sent: Rows, delivered: Rows) -> Rows:
     table = _identity(topology, link)
     table.update(_counts(sent, sent["link"], delivered, delivered["link"], number))
     table.update(_percentiles(delivered["lateness_bins"], delivered["link"], table, tuple(_FRACTIONS)))
-    return {**table, "lateness_bins": _dense(delivered["lateness_bins"], delivered["link"], 0, number)}
+    filled = [row for row, bins in enumerate(delivered["lateness_bins"]) if bins]
+    bins = [delivered["lateness_bins"][row] for row in filled]
+    return {**table, "lateness_bins": _dense(bins, delivered["link"][filled], 0, number)}
 
 
 def _keys(table: Rows, time_scale: float) -> NDArray[np.int64]:
@@ -99,6 +101,8 @@ def _percentiles(bins: list[list[int]], groups: Groups, table: Rows, names: tupl
     delivered = table["delivered"]
     number = len(delivered)
     found = {name: np.where(delivered > 0, 0.0, np.nan) for name in names}
+    if not any(bins):  # virtual time, where nothing is late
+        number = 0
     for start in range(0, number, _BLOCK):
         counts = _dense(bins, groups, start, min(start + _BLOCK, number))
         seen = np.cumsum(counts, axis=1)
@@ -114,6 +118,6 @@ def _dense(bins: list[list[int]], groups: Groups, start: int, end: int) -> NDArr
     """The sum of the bins of each group from `start` to `end`: shape (groups, BIN_COUNT)."""
     counts = np.zeros((end - start, BIN_COUNT), dtype=np.int64)
     for row in np.flatnonzero((groups >= start) & (groups < end)):
-        of_row = np.asarray(bins[row], dtype=np.int64)  # empty in virtual time, where nothing is late
+        of_row = np.asarray(bins[row], dtype=np.int64)
         counts[groups[row] - start, : len(of_row)] += of_row
     return counts

@@ -70,13 +70,14 @@ class _Open(NamedTuple):
 class _Track:
     """What the leaf follows of one server besides the policy's view."""
 
-    __slots__ = ("area", "area_at_s", "others", "queued_share")
+    __slots__ = ("area", "area_at_s", "others", "queued_share", "waiting")
 
     def __init__(self) -> None:
         self.area = 0.0  # integral of requests in flight over time
         self.area_at_s = 0.0
         self.others = 0.0  # requests there from other leaves, as its last reply told
         self.queued_share = 0.0  # share of its requests that waited when it last replied
+        self.waiting = 0.0  # that share of our own requests there
 
 
 class Leaf:
@@ -142,6 +143,7 @@ class Leaf:
         self._armed = [False] * len(timeouts_s)
         self._held = Held(hold_queue)
         self._waiting = 0  # held, that is
+        self._waiting_there = 0.0  # at the servers, as far as their replies told
         self._tracks = {target.name: _Track() for target in view.targets}
         self._by_name = {target.name: target for target in view.targets}
         self._timed_out: set[int] = set()
@@ -257,6 +259,7 @@ class Leaf:
         else:
             self._env.send(server.name, request)
             server.on_sent(request.request_id, now_s)
+            self._count_waiting(server)
         if self._hooks.probes is not None:
             self._probe(self._hooks.probes(self._view, self._probe_rng), now_s)
 
@@ -407,6 +410,7 @@ class Leaf:
         area = self._area(opened.server, now_s)
         opened.server.on_answered(reply.request_id)
         track.queued_share = reply.queued / reply.in_flight if reply.in_flight else 0.0
+        self._count_waiting(opened.server)
         if self._has_peers:
             track.others = max(0.0, float(reply.in_flight - opened.server.own_in_flight))
         failed = reply.outcome != Outcome.COMPLETED
@@ -527,6 +531,7 @@ class Leaf:
             return
         self._area(opened.server, now_s)
         opened.server.on_answered(request_id)
+        self._count_waiting(opened.server)
         self._timed_out.add(request_id)
         if self._hooks.on_reply is not None:
             self._hooks.on_reply(opened.server, now_s - opened.sent_at_s, Outcome.TIMED_OUT)
@@ -548,13 +553,15 @@ class Leaf:
         track.area_at_s = now_s
         return track.area
 
+    def _count_waiting(self, server: Target) -> None:
+        """The requests at a server have changed, or the share of them that waits: a sum over all would cost too much."""
+        track = self._tracks[server.name]
+        waiting = track.queued_share * server.own_in_flight
+        self._waiting_there += waiting - track.waiting
+        track.waiting = waiting
+
     def _queued(self) -> int:
-        waiting = 0.0
-        for target in self._view.targets:
-            share = self._tracks[target.name].queued_share
-            if share:
-                waiting += share * target.own_in_flight
-        return round(waiting) + self._waiting + len(self._inquiries) + len(self._deciding)
+        return round(self._waiting_there) + self._waiting + len(self._inquiries) + len(self._deciding)
 
     def _record(self, opened: _Open, outcome: int, left_at_s: float) -> None:
         request = opened.request
