@@ -32,6 +32,7 @@ class LoadInterpretation:
         self._meters = [_Meter() for _ in range(count)]
         self._allowed: tuple[Target, ...] = ()
         self._is_stale = True
+        self._turns_at_s = math.inf
         self._order: tuple[Target, ...] = ()  # allowed targets by reported level
         self._reached: list[float] = []  # arrivals that reach the second of them, the third, ...
         self._capacities: list[float] = []  # of the first, the first two, ...
@@ -41,7 +42,7 @@ class LoadInterpretation:
 
     def choose(self, view: View, request: Request, rng: random.Random) -> Target | None:
         """A draw by what the reports have come to mean."""
-        if self._is_stale or view.allowed is not self._allowed:
+        if self._is_stale or view.allowed is not self._allowed or view.turns_at_s != self._turns_at_s:
             self._interpret(view)
         if not self._order:
             return None
@@ -58,36 +59,43 @@ class LoadInterpretation:
         self._is_stale = True
 
     def _interpret(self, view: View) -> None:
-        self._allowed, self._is_stale = view.allowed, False
-        count = view.count
-        self._order = tuple(sorted(view.allowed, key=lambda target: count(target) / target.capacity_per_s))
+        """Work out for the reports of now in which order targets fill, and the shares of `basic`."""
+        self._allowed, self._turns_at_s, self._is_stale = view.allowed, view.turns_at_s, False
+        loads = {target: view.count(target) for target in view.allowed}
+        levels = {target: load / target.capacity_per_s for target, load in loads.items()}
+        self._order = tuple(sorted(loads, key=levels.__getitem__))
         if not self._order:
             return
+        self._capacities = list(accumulate(target.capacity_per_s for target in self._order))
+        filled = list(accumulate(loads[target] for target in self._order))
+        self._reached = [
+            levels[target] * capacity - load
+            for target, capacity, load in zip(self._order[1:], self._capacities, filled, strict=False)
+        ]
+        arrivals = self._expected(view)
+        if arrivals == 0:
+            self._bounds = self._capacities
+            return
+        last = bisect_right(self._reached, arrivals)
+        level_s = (arrivals + filled[last]) / self._capacities[last]
+        raised = (level_s * target.capacity_per_s - loads[target] for target in self._order[: last + 1])
+        self._bounds = list(accumulate(raised))
+
+    def _expected(self, view: View) -> float:
+        """Requests of all senders from a report's measurement until the next one comes; 0 while unknown."""
         heard = [
             (target, meter)
             for target, meter in zip(view.targets, self._meters, strict=True)
             if meter.rate_per_s > 0
         ]
-        self._rate_per_s = sum(meter.rate_per_s for _, meter in heard)
-        self._capacities = list(accumulate(target.capacity_per_s for target in self._order))
-        filled = list(accumulate(count(target) for target in self._order))
-        self._reached = [
-            count(target) / target.capacity_per_s * capacity - load
-            for target, capacity, load in zip(self._order[1:], self._capacities, filled, strict=False)
-        ]
         if not heard:
-            self._bounds = self._capacities
-            return
+            return 0.0
+        self._rate_per_s = sum(meter.rate_per_s for _, meter in heard)
         self._measured_at_s = sum(target.measured_at_s for target, _ in heard) / len(heard)
-        horizon_s = sum(
+        believed_s = sum(
             meter.period_s + target.received_at_s - target.measured_at_s for target, meter in heard
         )
-        arrivals = self._rate_per_s * horizon_s / len(heard)
-        last = bisect_right(self._reached, arrivals)
-        level_s = (arrivals + filled[last]) / self._capacities[last]
-        self._bounds = list(
-            accumulate(level_s * target.capacity_per_s - count(target) for target in self._order[: last + 1])
-        )
+        return self._rate_per_s * believed_s / len(heard)
 
 
 class _Meter:

@@ -107,11 +107,11 @@ class WorstPolicy(CostPolicy):
     kind: Literal["worst"]
 
 
-class ReportPolicy(CountWords):
+class ReportPolicy(ViewWords):
     """What policies that act on reports, whatever their keys say, have in common."""
 
 
-class ShortestQueuePolicy(ReportPolicy):
+class ShortestQueuePolicy(ReportPolicy, CountWords):
     """Join the shortest queue: each request to the allowed target that reported the least per server."""
 
     kind: Literal["jsq"]
@@ -125,7 +125,7 @@ class ShortestQueuePolicy(ReportPolicy):
         return self
 
 
-class MarginalRatePolicy(ReportPolicy):
+class MarginalRatePolicy(ReportPolicy, CountWords):
     """Each request to the allowed target of greatest marginal service rate (GMSR)."""
 
     kind: Literal["gmsr"]
@@ -140,7 +140,7 @@ class LoadInterpretationPolicy(ReportPolicy):
     fill: Literal["basic", "aggressive"] = "basic"
 
 
-class LogitPolicy(ReportPolicy):
+class LogitPolicy(ReportPolicy, CountWords):
     """Each request to a target with a probability that falls exponentially with its cost."""
 
     kind: Literal["logit"]
@@ -149,7 +149,7 @@ class LogitPolicy(ReportPolicy):
     temperature: PositiveDuration
 
 
-class ImitationPolicy(ReportPolicy):
+class ImitationPolicy(ReportPolicy, CountWords):
     """Shares that migrate to cheaper targets with a probability of `slope` per second gained (Fischer, Voecking)."""
 
     kind: Literal["imitation"]
