@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.links.counts import DROP_CAUSES
@@ -98,8 +98,16 @@ class RunOutcome:
     log_problems: tuple[str, ...] = ()
 
     def save(self, path: Path) -> None:
-        """Write it as JSON."""
-        path.write_text(json.dumps(asdict(self), indent=1) + "\n")
+        """Write it as JSON, the ledger a line per link.
+
+        The encoder that indents is a hundred times slower, which counts where links are many.
+        """
+        words = {**vars(self), "deaths": [vars(each) for each in self.deaths], "ledger": []}
+        text = json.dumps(words, indent=1) + "\n"
+        if self.ledger:
+            lines = ",\n  ".join(json.dumps(vars(line)) for line in self.ledger)
+            text = text.replace('"ledger": []', f'"ledger": [\n  {lines}\n ]', 1)
+        path.write_text(text)
 
 
 def load_outcome(path: Path) -> RunOutcome:

@@ -112,8 +112,17 @@ def _build_root(node: Node, world: World, env: Environment) -> Root:
         for index, line in enumerate(scenario.roots[root].traffic)
     ]
     plan = world.plan.of_root(node.index)
-    leaves = world.topology.leaves
-    return Root(env, node.name, streams, plan, leaves, scenario.records.decisions, _leaf_polls(node, world))
+    drawn = [cell for cell, words in scenario.cells.items() if words.leaf.pick == "random"]
+    return Root(
+        env,
+        node.name,
+        streams,
+        plan,
+        world.topology.leaves,
+        scenario.records.decisions,
+        polls=_leaf_polls(node, world),
+        leaf_draws={cell: key_base(scenario.seed, node.name, cell, "leaf") for cell in drawn},
+    )
 
 
 def _leaf_polls(node: Node, world: World) -> list[Polls]:

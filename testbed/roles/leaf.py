@@ -281,6 +281,7 @@ class Leaf:
             requests[request_id] = opened._replace(area=self._area(opened.server, now_s))
             self._env.send(opened.server.name, deciding.popleft())
             opened.server.on_sent(request_id, now_s)
+            self._count_waiting(opened.server)
 
     def _is_undecided(self, request: Request) -> bool:
         """Whether a request has not been sent, since its decision takes time; it is forgotten here if so."""

@@ -1,8 +1,8 @@
 """The root: chooses a cell for each request.
 
 Theory of operation. The plan says when requests arrive; timer `arrival` fires at each planned instant. For each,
-the stream's policy chooses a cell from the root's view, the request goes to one of the cell's leaves in turn, and
-is open until its reply comes, its class's timeout passes, or the run ends. Then, once, a row tells its story.
+the stream's policy chooses a cell from the root's view, the request goes to one of the cell's leaves, in turn or drawn,
+and is open until its reply comes, its class's timeout passes, or the run ends. Then, once, a row tells its story.
 
 Where no cell is usable (none is allowed, or all reports are too old for the policy's words) the request is refused,
 or held until one is: in order of arrival, up to a bound, beyond which requests are shed. Newcomers queue behind the
@@ -23,10 +23,11 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from testbed.draw import uniform
 from testbed.roles.environment import Environment
 from testbed.roles.held import Held, Waiting
 from testbed.roles.messages import FirstToken, Message, Outcome, Reply, Report, Request, Setting
@@ -91,6 +92,7 @@ class Root:
         leaves: dict[str, tuple[str, ...]],
         sampled_fraction: float,
         polls: Sequence[Polls] = (),
+        leaf_draws: Mapping[str, int] | None = None,
     ) -> None:
         """Args:
         env: the world around.
@@ -100,6 +102,7 @@ class Root:
         leaves: the leaves of each cell.
         sampled_fraction: share of the decisions recorded with all candidates.
         polls: how leaves are asked for reports; those that report unasked are in none.
+        leaf_draws: for cells whose leaf is drawn at random, what the draws are keyed by besides the request.
         """
         self._env = env
         self._name = name
@@ -109,6 +112,7 @@ class Root:
         self._next = 0
         self._leaves = leaves
         self._turn = dict.fromkeys(leaves, 0)
+        self._leaf_draws = leaf_draws or {}
         self._cell_of_leaf = {leaf: cell for cell, names in leaves.items() for leaf in names}
         self._targets = {target.name: target for stream in streams for target in stream.view.targets}
         self._open: list[dict[int, _Open]] = [{} for _ in streams]
@@ -222,7 +226,7 @@ class Root:
             f"{self._name}: the policy chose {target.name}, which is not allowed"
         )
         request_id = request.request_id
-        leaf = self._leaf_in_turn(target.name)
+        leaf = self._pick_leaf(target.name, request_id)
         opened = _Open(
             request.attempt,
             target,
@@ -323,10 +327,12 @@ class Root:
         row = (request[0], request[1], self._name, "", "", int(outcome), planned_at_s, at_s)
         self._env.record("dispatches", (*row, NAN, NAN, NAN, NAN))
 
-    def _leaf_in_turn(self, cell: str) -> str:
+    def _pick_leaf(self, cell: str, request_id: int) -> str:
         leaves = self._leaves[cell]
         if len(leaves) == 1:
             return leaves[0]
+        if cell in self._leaf_draws:
+            return leaves[int(uniform(self._leaf_draws[cell], request_id) * len(leaves))]
         turn = self._turn[cell]
         self._turn[cell] = (turn + 1) % len(leaves)
         return leaves[turn]

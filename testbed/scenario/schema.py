@@ -225,10 +225,11 @@ class Reports(Words):
 
 
 class Leaf(Words):
-    """The leaves of a cell: the policy that picks a server, and how many leaves share the servers."""
+    """The leaves of a cell: the policy that picks a server, how many leaves share the servers, and whose turn it is."""
 
     policy: Name | None = None
     count: PositiveCount = 1
+    pick: Literal["in_turn", "random"] = "in_turn"
 
 
 class RateCurveWords(Words):

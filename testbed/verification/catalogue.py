@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from testbed.errors import UsageError
 from testbed.verification import (
+    board,
     board_oscillation,
     fluid,
     herd,
@@ -38,6 +39,8 @@ CATALOGUE = (
     Entry(("V7",), herd.many_cells),
     Entry(("V8",), three_by_four.policies),
     Entry(("V9",), noise.amplification),
+    Entry(("V10",), board.bulletin_board),
+    Entry(("V11",), board.fresh_news),
     Entry(("V16",), board_oscillation.oscillation),
     Entry(("onset",), onset.critical_steps, onset.envelopes),
     Entry(("queueing",), queueing.laws),

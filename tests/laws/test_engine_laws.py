@@ -467,3 +467,38 @@ def test_observations_are_as_old_as_the_link_and_half_a_period_on_average(tmp_pa
     ages = requests["staleness_s"][(requests["planned_at_s"] > 5) & (requests["root"] == "root.a")]
 
     assert ages.mean() == pytest.approx(0.010 + 0.050, rel=0.04)
+
+
+def test_load_interpretation_never_loses_to_random_however_old_its_board(tmp_path):
+    """Boards of 1, 10 and 50 mean service times; at the last the apparently shortest queues do worse than chance."""
+    text = """
+name: board
+duration: 15 s
+warmup: 3 s
+cells: {a: {servers: 8, service: {slots: 1, exponential: 20 ms}, leaf: {policy: %s}, server_reports: {every: %s, phase: in_phase}}}
+roots: {r: {traffic: [{class: c, rate: 340 /s, policy: rr}]}}
+classes: {c: {timeout: 100 s}}
+policies:
+  rr: {kind: round_robin}
+  random: {kind: random}
+  shortest: {kind: jsq}
+  basic: {kind: load_interpretation}
+  aggressive: {kind: load_interpretation, fill: aggressive}
+records: {samples: 10 s}
+"""
+    means = {
+        (policy, every): float(
+            stays_s(run_text(tmp_path / f"{policy} {every}", text % (policy, every))).mean()
+        )
+        for policy, every in (
+            ("random", "1 s"),
+            ("shortest", "1 s"),
+            *(("basic", every) for every in ("20 ms", "200 ms", "1 s")),
+            ("aggressive", "200 ms"),
+        )
+    }
+
+    random = means.pop(("random", "1 s"))
+    assert means.pop(("shortest", "1 s")) > random
+    assert all(mean < random for mean in means.values()), means
+    assert means["basic", "20 ms"] < means["basic", "200 ms"] < means["basic", "1 s"]

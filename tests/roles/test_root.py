@@ -23,7 +23,16 @@ from tests.roles.fake_environment import FakeEnvironment
 LEAVES = {"us": ("us/leaf-1", "us/leaf-2"), "eu": ("eu/leaf-1",)}
 
 
-def make_root(env, spec=None, instants=(1.0, 2.0, 3.0), timeout_s=5.0, allowed=None, sampled=0.0, polls=()):
+def make_root(
+    env,
+    spec=None,
+    instants=(1.0, 2.0, 3.0),
+    timeout_s=5.0,
+    allowed=None,
+    sampled=0.0,
+    polls=(),
+    leaf_draws=None,
+):
     targets = [Target(name, RateCurve(0.1, 0.01, 50), 2, i) for i, name in enumerate(LEAVES)]
     view = View(targets, allowed)
     spec = spec or LeastCostPolicy(kind="least_cost", cost="in_flight")
@@ -50,7 +59,7 @@ def make_root(env, spec=None, instants=(1.0, 2.0, 3.0), timeout_s=5.0, allowed=N
         array("q", [48] * count),
         array("q", [8] * count),
     )
-    return Root(env, "root.r", [stream], plan, LEAVES, sampled, polls), view
+    return Root(env, "root.r", [stream], plan, LEAVES, sampled, polls, leaf_draws), view
 
 
 def report(sequence, measured_at_s, queued, running):
@@ -83,6 +92,25 @@ def test_a_request_goes_to_the_cell_that_the_reports_show_idlest_and_to_its_leav
         ("us/leaf-2", Request(11, 0, 0, 48, 8)),
     ]
     assert env.timers["arrival"] == 3.0
+
+
+def test_a_leaf_may_be_drawn_by_the_request_instead_whatever_came_before():
+    """Half of 400 requests each, and the same leaf for a request when others do not come."""
+    leaves = {}
+    for ids in (range(400), range(0, 400, 3)):
+        env = FakeEnvironment()
+        instants = tuple(1.0 + i for i in range(400))
+        root, _ = make_root(env, instants=instants, allowed=["us"], leaf_draws={"us": 77})
+        root.start()
+        for i in ids:
+            root._next = i  # the others do not arrive
+            arrive(env, root, instants[i])
+        leaves[ids] = {message.request_id: leaf for leaf, message in env.sent}
+
+    every, third = leaves.values()
+    assert abs(list(every.values()).count("us/leaf-1") - 200) < 4 * 10
+    assert third == {request_id: every[request_id] for request_id in third}
+    assert len(third) == 134
 
 
 def test_a_reply_closes_the_request_and_measures_the_round_trip_without_the_time_in_the_cell():
