@@ -10,6 +10,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from testbed.errors import PolicyError
+from testbed.routing.oracle import Truth
 from testbed.routing.policy import (
     POLICIES,
     Policy,
@@ -56,9 +57,15 @@ a_number = 3
 '''
 
 
+def idle(name: str) -> Truth:
+    return Truth(in_flight=0, under_way=0, speed=1.0)
+
+
 def build(words: dict[str, Any], view: View) -> Policy:
     spec: PolicyWords = TypeAdapter(PolicyWords).validate_python(words)
-    return build_policy(spec, view, seed=1, node="root.west", report_every_s=0.5, output_mean=8.0)
+    return build_policy(
+        spec, view, seed=1, node="root.west", report_every_s=0.5, output_mean=8.0, truth_of=idle
+    )
 
 
 @pytest.fixture
