@@ -67,6 +67,7 @@ _BOARDS = (
     _Case("shortest", _JSQ, 1.0, 4.05),
     _Case("load interpretation", _LI, 1.0, 2.52),
     _Case("two choices", _TWO, 10.0, 5.08),
+    # the table's own standard error is 1 %; an independent simulation of 9 million requests gave 23.15 +- 0.06
     _Case("shortest", _JSQ, 10.0, 23.8, runs=5),
     _Case("load interpretation", _LI, 10.0, 4.94),
     _Case("random", {"kind": "random"}, 10.0, 10.0, runs=3),
