@@ -133,7 +133,7 @@ ROWS: list[tuple[str, str, tuple[Any, ...]]] = [
     ("us/leaf-1", "applied", (1, "us/leaf-1", False, 4.0, 4.0)),
     # a link of a server may be at fault as well: it must not pass for its speed
     ("us/server-1", "applied", (2, "us/server-1", False, 1.1, 1.1)),
-    ("root.west", "processes", ("root.west", 0.5, 0.01, 1000, 0.001, 0.002, 40)),
+    ("root.west", "processes", ("root.west", 0.5, 0.01, 1000, 0.001, 0.002, 40, 3)),
 ]  # fmt: skip
 
 
