@@ -17,8 +17,8 @@ Messages seen: `Request` and `Poll` from roots; `Reply`, `Report` and `ProbeRepl
 timed out here is late and dropped; a reply to one that was never given to that server is an error.
 
 Queued or running? Only a server knows. Each of its replies tells how many of its requests wait, and the leaf
-takes that share of its own requests there to be waiting. Tokens outstanding are those of the requests in flight,
-whole: the leaf does not see single tokens.
+takes that share of its own requests there to be waiting. Each reply also tells the tokens that its server has still
+to prefill and to make; those of the requests sent since then come on top, and none are left where none is in flight.
 
 With several leaves before the same servers, each counts its own requests; for the latency model it adds what the
 servers' replies tell of the others'.
@@ -70,7 +70,7 @@ class _Open(NamedTuple):
 class _Track:
     """What the leaf follows of one server besides the policy's view."""
 
-    __slots__ = ("area", "area_at_s", "others", "queued_share", "waiting")
+    __slots__ = ("area", "area_at_s", "others", "output_tokens", "prompt_tokens", "queued_share", "waiting")
 
     def __init__(self) -> None:
         self.area = 0.0  # integral of requests in flight over time
@@ -78,6 +78,8 @@ class _Track:
         self.others = 0.0  # requests there from other leaves, as its last reply told
         self.queued_share = 0.0  # share of its requests that waited when it last replied
         self.waiting = 0.0  # that share of our own requests there
+        self.prompt_tokens = 0  # still to prefill for this leaf: as it last told, and what was sent since
+        self.output_tokens = 0
 
 
 class Leaf:
@@ -149,9 +151,10 @@ class Leaf:
         self._timed_out: set[int] = set()
         self._in_flight = 0
         self._arrivals = 0
-        self._finished = 0
-        self._prompt_tokens = 0
+        self._prompt_tokens = 0  # of requests that no server has yet
         self._output_tokens = 0
+        self._arrivals_by_class = [0] * len(timeouts_s)
+        self._finished = 0
         self._error_fraction = 0.0
         self._sequence = 0
         self._probe_id = 0
@@ -233,6 +236,7 @@ class Leaf:
         view = self._view
         now_s = view.now_s = self._env.now_s()
         self._arrivals += 1
+        self._arrivals_by_class[request.class_index] += 1
         if now_s > view.turns_at_s:
             view.refresh()
         if self._hooks.ask is not None and not self._waiting and self._ask(root, request, now_s):
@@ -248,7 +252,10 @@ class Leaf:
             f"{self._name}: the policy chose {server.name}, which is not a server here"
         )
         opened = _Open(request, root, server, at_leaf_s, now_s + self._decision_s, self._area(server, now_s))
-        self._count(request, 1)
+        self._in_flight += 1
+        track = self._tracks[server.name]
+        track.prompt_tokens += request.prompt_tokens
+        track.output_tokens += request.output_tokens
         index = request.class_index
         self._open[index][request.request_id] = opened
         if not self._armed[index]:
@@ -327,10 +334,10 @@ class Leaf:
     def _count_held(self, request: Request, change: int) -> None:
         """A request begins or ends to wait here: it is in the cell all the while."""
         self._waiting += change
-        self._count(request, change)
+        self._count_unsent(request, change)
 
-    def _count(self, request: Request, change: int) -> None:
-        """A request comes into the cell or leaves it."""
+    def _count_unsent(self, request: Request, change: int) -> None:
+        """A request that no server has yet comes or goes: all its tokens are still to serve."""
         self._in_flight += change
         self._prompt_tokens += change * request.prompt_tokens
         self._output_tokens += change * request.output_tokens
@@ -373,7 +380,7 @@ class Leaf:
         if not self._inquiries:
             self._env.set_timer("asked", now_s + self._inquiries.timeout_s)
         self._inquiries.add(Inquiry(request, root, now_s, needed, self._probe(targets, now_s)))
-        self._count(request, 1)
+        self._count_unsent(request, 1)
         return True
 
     def _expire_inquiries(self) -> None:
@@ -391,7 +398,7 @@ class Leaf:
         if now_s > self._view.turns_at_s:
             self._view.refresh()
         request = inquiry.request
-        self._count(request, -1)  # it is counted again where it goes
+        self._count_unsent(request, -1)  # it is counted again where it goes
         server = self._hooks.choose_answered(self._view, request, inquiry.answers, self._rng)
         if server is None:
             self._keep_or_refuse(inquiry.root, request, inquiry.at_leaf_s, now_s)
@@ -410,10 +417,15 @@ class Leaf:
         track = self._tracks[source]
         area = self._area(opened.server, now_s)
         opened.server.on_answered(reply.request_id)
+        own_in_flight = opened.server.own_in_flight
         track.queued_share = reply.queued / reply.in_flight if reply.in_flight else 0.0
         self._count_waiting(opened.server)
+        # of several leaves each takes the part of its own requests
+        own_share = min(1.0, own_in_flight / max(1, reply.in_flight)) if self._has_peers else 1.0
+        track.prompt_tokens = round(own_share * reply.prompt_tokens)
+        track.output_tokens = round(own_share * reply.output_tokens)
         if self._has_peers:
-            track.others = max(0.0, float(reply.in_flight - opened.server.own_in_flight))
+            track.others = max(0.0, float(reply.in_flight - own_in_flight))
         failed = reply.outcome != Outcome.COMPLETED
         self._error_fraction += ERROR_MEMORY * (failed - self._error_fraction)
         stay_s = now_s - opened.sent_at_s
@@ -501,8 +513,8 @@ class Leaf:
         )
         report = Report(
             self._sequence, 0, now_s, queued, self._in_flight - queued, by_class,
-            self._prompt_tokens, self._output_tokens, self._arrivals, self._error_fraction,
-            model.speed, model.fitted_a_s, model.fitted_b_s, model.model_error,
+            *self._outstanding_tokens(), self._arrivals, self._error_fraction,
+            model.speed, model.fitted_a_s, model.fitted_b_s, model.model_error, arrivals_by_class=tuple(self._arrivals_by_class),
         )  # fmt: skip
         self._sequence += 1
         for root in roots:
@@ -543,7 +555,7 @@ class Leaf:
         for requests in self._open:
             opened = requests.pop(request_id, None)
             if opened is not None:
-                self._count(opened.request, -1)
+                self._in_flight -= 1
                 return opened
         return None
 
@@ -560,6 +572,15 @@ class Leaf:
         waiting = track.queued_share * server.own_in_flight
         self._waiting_there += waiting - track.waiting
         track.waiting = waiting
+
+    def _outstanding_tokens(self) -> tuple[int, int]:
+        prompt, output = self._prompt_tokens, self._output_tokens
+        for target in self._view.targets:
+            if target.own_in_flight:
+                track = self._tracks[target.name]
+                prompt += track.prompt_tokens
+                output += track.output_tokens
+        return prompt, output
 
     def _queued(self) -> int:
         return round(self._waiting_there) + self._waiting + len(self._inquiries) + len(self._deciding)

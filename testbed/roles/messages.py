@@ -55,6 +55,8 @@ class Reply(NamedTuple):
     residence_s: float  # from receipt of the request to sending of this reply, at the sender
     queued: int  # requests waiting at the sender as it sends this
     in_flight: int  # requests waiting or running at the sender as it sends this
+    prompt_tokens: int = 0  # prompt tokens still to prefill there; from servers
+    output_tokens: int = 0  # output tokens still to make there; from servers
 
 
 class FirstToken(NamedTuple):
@@ -82,6 +84,7 @@ class Report(NamedTuple):
     fitted_b_s: float
     model_error: float  # mean relative error of the scaled prediction
     busy_s: float = math.nan  # of a server: busy time since the run began; a leaf does not know it
+    arrivals_by_class: tuple[int, ...] = ()  # requests received of each class, in the scenario's order
 
 
 class Probe(NamedTuple):

@@ -137,7 +137,14 @@ class Server:
             self._env.send(
                 leaf,
                 Reply(
-                    request[0], request[1], int(Outcome.FAILED), 0.0, self._service.queued, len(self._leaf_of)
+                    request[0],
+                    request[1],
+                    int(Outcome.FAILED),
+                    0.0,
+                    self._service.queued,
+                    len(self._leaf_of),
+                    self._service.prompt_tokens_left(now_s),
+                    self._service.output_tokens_left(now_s),
                 ),
             )
             if self._queue_at == leaf:  # which took us out of its queue, for nothing
@@ -177,7 +184,8 @@ class Server:
             residence_s = now_s - served.at_server_s
             self._env.send(
                 leaf,
-                Reply(request.request_id, request.attempt, int(Outcome.COMPLETED), residence_s, self._service.queued, len(self._leaf_of)),
+                Reply(request.request_id, request.attempt, int(Outcome.COMPLETED), residence_s, self._service.queued, len(self._leaf_of),
+                      self._service.prompt_tokens_left(now_s), self._service.output_tokens_left(now_s)),
             )  # fmt: skip
         if self._queue_rng is not None:
             self._join_idle_queue()

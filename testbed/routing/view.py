@@ -158,6 +158,11 @@ class Target:
                 self.begun.on_report(self.measured_at_s)
         return True
 
+    def arrivals_of(self, class_index: int) -> int:
+        """Requests of a class received since the run began, as reported; 0 where nobody counts by class."""
+        counts = [report.arrivals_by_class for report in self.reports.values()]
+        return sum(each[class_index] for each in counts if each)
+
     def staleness_s(self, now_s: float) -> float:
         """Age of the belief, used less measured; NaN before any report."""
         return now_s - self.measured_at_s

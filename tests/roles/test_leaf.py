@@ -93,6 +93,24 @@ def test_a_reply_goes_back_to_the_root_that_asked_with_the_time_spent_in_the_cel
     assert env.rows_of("visits") == [(7, 0, "us/leaf-1", "us/server-1", int(Outcome.COMPLETED), 1.0, 1.25)]
 
 
+def test_tokens_outstanding_are_what_the_servers_told_and_what_was_sent_since():
+    """The reply to one request says that of the other, at the same server, 6 prompt and 7 output tokens are left."""
+    env = FakeEnvironment()
+    leaf, view = make_leaf(env)
+    view.allow([SERVERS[0]])
+    leaf.on_message("root.a", request(0, prompt=40, output=9))
+    leaf.on_message("root.a", request(1, prompt=2, output=3))
+
+    leaf.on_message(SERVERS[0], Reply(1, 0, int(Outcome.COMPLETED), 0.2, 0, 1, 6, 7))
+    leaf.on_message("root.a", request(2, prompt=30, output=4))
+    env.take_sent()
+    leaf.on_timer("report")
+
+    (_, report), _ = env.sent
+    assert (report.prompt_tokens, report.output_tokens) == (36, 11)
+    assert report.arrivals_by_class == (3, 0)
+
+
 def test_a_report_goes_to_every_root_with_the_instant_of_measurement_and_the_counts():
     env = FakeEnvironment()
     leaf, _ = make_leaf(env)

@@ -63,7 +63,7 @@ def test_a_request_is_answered_at_the_instant_the_service_model_planned():
 
     fire(env, server, "step")
 
-    assert env.sent == [("us/leaf-1", Reply(3, 0, int(Outcome.COMPLETED), 0.5, 0, 1))]
+    assert env.sent == [("us/leaf-1", Reply(3, 0, int(Outcome.COMPLETED), 0.5, 0, 1, 48, 8))]
     assert env.rows_of("services") == [(3, 0, "us/server-1", 1.0, 1.0, 1.5, 1.5, 0, 0)]
     assert env.timers["step"] == 2.0
 
