@@ -34,6 +34,7 @@ from testbed.scenario.schema import Scenario
 from testbed.scenario.series import check_series
 from testbed.scenario.shorten import with_duration
 from testbed.scenario.topology import Topology, build_topology, oracles_of
+from testbed.theory.line_step import with_steps
 from testbed.theory.optimal_split import optimal_shares
 from testbed.traffic.plan import build_plan
 
@@ -149,6 +150,7 @@ def run_scenario(
 
 def run_arm(folder: ArmFolder, scenario: Scenario, engine: str, display: DisplayFactory) -> RunOutcome:
     """Run one arm, merge its records and write how it ended."""
+    scenario = with_steps(scenario)
     folder.make()
     text = dump_scenario(scenario)
     folder.scenario.write_text(text)
@@ -214,9 +216,10 @@ def _run_engine(folder: ArmFolder, scenario: Scenario, text: str, engine: str, s
 
 
 def _timed(file: ScenarioFile, options: Options) -> dict[str, Scenario]:
+    scenarios = {arm: with_steps(scenario) for arm, scenario in file.arms.items()}
     if options.duration_s is None:
-        return dict(file.arms)
-    return {arm: with_duration(scenario, options.duration_s) for arm, scenario in file.arms.items()}
+        return scenarios
+    return {arm: with_duration(scenario, options.duration_s) for arm, scenario in scenarios.items()}
 
 
 def _write_manifest(

@@ -41,6 +41,7 @@ from testbed.analysis.records import (
 )
 from testbed.analysis.routing import routing_figures
 from testbed.analysis.settling import changes_s, settled_sojourn_s, shares_settled_s
+from testbed.analysis.slowdown import slowdown
 from testbed.analysis.sojourn import (
     first_tokens,
     goodput_per_s,
@@ -58,8 +59,9 @@ from testbed.analysis.verdict import judge
 from testbed.record.outcome import RunOutcome
 from testbed.scenario.expectation import Expectation
 from testbed.scenario.policy_words import FlowPolicy
+from testbed.scenario.quantity import Step
 from testbed.scenario.schema import Scenario, Traffic
-from testbed.scenario.topology import build_topology, reports_of
+from testbed.scenario.topology import Topology, build_topology, reports_of
 
 SCHEMA_VERSION = 2
 # Of the time after the last change, the part that is given to settling before `windows.last` begins.
@@ -99,7 +101,7 @@ def summarize_arm(
         log_problems=log_problems,
     )
     counted = rows(tables["requests"], window.holds(tables["requests"]["planned_at_s"]))
-    classes = _classes(counted, scenario, window, end_s)
+    classes = _classes(counted, scenario, topology, window, end_s)
     return plain(
         {
             "verdict": verdict.word,
@@ -203,7 +205,7 @@ def _waits(requests: Table, scenario: Scenario, end_s: float) -> Json:
     }
 
 
-def _classes(counted: Table, scenario: Scenario, window: Window, end_s: float) -> Json:
+def _classes(counted: Table, scenario: Scenario, topology: Topology, window: Window, end_s: float) -> Json:
     """The requests, waits and goodput of each class that had requests in the window."""
     figures: Json = {}
     for name, words in scenario.classes.items():
@@ -213,6 +215,7 @@ def _classes(counted: Table, scenario: Scenario, window: Window, end_s: float) -
                 "requests": outcome_counts(mine),
                 **_waits(mine, scenario, end_s),
                 "split_s": split_s(mine),
+                "slowdown": slowdown(mine, scenario, topology, end_s),
             }
             if words.slo is not None:
                 good = goodput_per_s(mine, scenario, words.slo, window.to_s - window.from_s, end_s)
@@ -303,7 +306,7 @@ def _settings(scenario: Scenario, lines: list[Traffic], updates: Table, window: 
     names = {line.policy for line in lines}
     policy = scenario.policies[next(iter(names))] if len(names) == 1 else None
     is_flow = isinstance(policy, FlowPolicy)
-    step = policy.step.value if isinstance(policy, FlowPolicy) else math.nan
+    step = _step(policy, updates, window) if isinstance(policy, FlowPolicy) else math.nan
     interval_s = (
         _interval_s(scenario, policy, updates, window) if isinstance(policy, FlowPolicy) else math.nan
     )
@@ -311,11 +314,18 @@ def _settings(scenario: Scenario, lines: list[Traffic], updates: Table, window: 
         "name": next(iter(names)) if len(names) == 1 else None,
         "kind": policy.kind if policy is not None else None,
         "step": step,
-        "step_unit": policy.step.unit if isinstance(policy, FlowPolicy) else None,
+        "step_unit": policy.step_unit if isinstance(policy, FlowPolicy) else None,
         "interval_s": interval_s,
         "product": step * interval_s,
         "cost_clipped_fraction": _clipped_fraction(updates, window) if is_flow else math.nan,
     }
+
+
+def _step(policy: FlowPolicy, updates: Table, window: Window) -> float:
+    """The step as configured; where it is derived in the run, its mean over the updates."""
+    if isinstance(policy.step, Step):
+        return policy.step.value
+    return mean(updates["step"][window.holds(updates["used_at_s"])]) if row_count(updates) else math.nan
 
 
 def _interval_s(scenario: Scenario, policy: FlowPolicy, updates: Table, window: Window) -> float:

@@ -11,6 +11,7 @@ from testbed.record.parquet import write_table
 from testbed.record.request_table import requests_table
 from testbed.record.run_folder import ArmFolder
 from testbed.record.truth import Truth
+from testbed.record.tuning_table import tunings_table
 from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import Topology
 from testbed.traffic.plan import Plan
@@ -46,6 +47,7 @@ def merged_tables(logs: Gathered, scenario: Scenario, topology: Topology, plan: 
         "requests": requests,
         "observations": _sorted(logged["observations"], "received_at_s"),
         "updates": truth.beside_updates(_sorted(logged["updates"], "used_at_s")),
+        "tunings": tunings_table(_sorted(logged["tunings"], "at_s"), scenario),
         "decisions": truth.beside_decisions(_sorted(logged["decisions"], "request_id"), requests, plan),
         "cells": _with_cell(_sorted(logged["samples"], "at_s"), topology),
         "links": links_table(topology, logged["sent"], logged["delivered"], scenario.time_scale),

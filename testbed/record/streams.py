@@ -63,7 +63,7 @@ def stream_places(streams: list[Stream], roots: Texts, classes: Texts) -> Positi
 
 
 def _stream(root: str, class_name: str, policy: Policy) -> Stream:
-    step = getattr(policy, "step", None)
-    power = 0 if step is None else -2 if step.unit == "/s^2" else -1
+    unit = getattr(policy, "step_unit", None)
+    power = 0 if unit is None else -2 if unit == "/s^2" else -1
     # Policies without a cost are judged by the one that greedy routing between unequal cells takes.
     return Stream(root, class_name, getattr(policy, "cost", "in_flight_per_capacity"), power)

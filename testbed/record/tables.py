@@ -109,6 +109,7 @@ LOGGED: dict[str, tuple[Column, ...]] = {
         Column(
             "busy_s", "float", "busy time since the run began; NaN from a leaf, which does not know it", 1
         ),
+        Column("arrivals_by_class", "ints", "requests received of each class since the run began"),
     ),
     # a root writes a row per cell for each update of its probabilities
     "updates": (
@@ -119,6 +120,7 @@ LOGGED: dict[str, tuple[Column, ...]] = {
         _instant("used_at_s", "when the update was made and took effect"),
         Column("step", "float", "step, per s^2 or per s as the policy has it"),
         _instant("interval_s", "time the update stands for"),
+        Column("product", "float", "step * interval, per s or a plain number as the policy has it"),
         Column("sequence", "int", "of the report used; -1: none yet"),
         _instant("measured_at_s", "of the report used"),
         _instant("received_at_s", "of the report used"),
@@ -129,6 +131,23 @@ LOGGED: dict[str, tuple[Column, ...]] = {
         Column("probability_before", "float", "before the update"),
         Column("probability", "float", "after the update"),
         Column("allowed", "flag", "whether the root may use the cell"),
+    ),
+    # a root writes a row when a policy that tunes itself has settled on something new
+    "tunings": (
+        _ROOT,
+        Column("class", "text", "class of traffic"),
+        _instant("at_s", "when it took effect"),
+        Column("mode", "text", "flow or discrete"),
+        Column("rate_per_s", "float", "of all roots together, all classes, as observed", -1),
+        Column("class_rate_per_s", "float", "the same of this class", -1),
+        _instant("loop_delay_s", "as observed"),
+        Column("a_per_s", "float", "rate at which a difference between cells fades", -1),
+        Column(
+            "decisions", "float", "of all roots for this class in one loop delay; NaN: it decides nothing"
+        ),
+        Column("decisions_most", "float", "up to which discrete routing is the better one; NaN likewise"),
+        Column("step", "float", "per s^2 or per s as the policy has it; NaN: discrete"),
+        Column("critical_step", "float", "that it is a safe share of; NaN likewise"),
     ),
     # a root writes a row per candidate for each sampled decision
     "decisions": (
@@ -265,6 +284,8 @@ MERGED: dict[str, tuple[Column, ...]] = {
     "observations": LOGGED["observations"],
     # a row per update of probabilities and cell
     "updates": (*LOGGED["updates"], *_TRUTH),
+    # a row each time a policy that tunes itself settled on something new
+    "tunings": LOGGED["tunings"],
     # a row per sampled decision and candidate
     "decisions": (
         *LOGGED["decisions"],

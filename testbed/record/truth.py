@@ -39,8 +39,10 @@ class Truth:
         streams = streams_of(self._scenario)
         stream = stream_places(streams, updates["root"], updates["class"])
         powers = np.array([each.step_time_power for each in streams])
-        step = updates["step"] / self._scenario.time_scale ** powers[stream]
-        return {**updates, "step": step, **self._at_use(updates, stream)}
+        scale = self._scenario.time_scale
+        step = updates["step"] / scale ** powers[stream]
+        product = updates["product"] / scale ** (powers[stream] + 1)
+        return {**updates, "step": step, "product": product, **self._at_use(updates, stream)}
 
     def beside_decisions(self, decisions: Rows, requests: Rows, plan: Plan) -> Rows:
         """The logged table in scenario time, with the truth at each decision and when its request arrived.

@@ -21,10 +21,11 @@ from testbed.roles.root import Root, Stream
 from testbed.roles.schedule import Schedule
 from testbed.roles.server import Server
 from testbed.routing.cost import cost_function
+from testbed.routing.line_work import LineWork, WorkRates
 from testbed.routing.oracle import TruthOf
 from testbed.routing.policy import build_policy, policy_hooks
 from testbed.routing.view import Target, View
-from testbed.scenario.policy_words import IdleQueuePolicy, Policy
+from testbed.scenario.policy_words import FlowPolicy, IdleQueuePolicy, Policy
 from testbed.scenario.schema import Cell, Reports, Scenario, Service, SharingWords, Traffic
 from testbed.scenario.topology import (
     Node,
@@ -57,11 +58,14 @@ from testbed.traffic.capacity import (
     allowed_cells,
     cell_curve,
     cell_profile,
+    line_means,
+    line_rates,
     service_mean_s,
     token_means,
     traffic_rates,
 )
 from testbed.traffic.plan import Plan
+from testbed.traffic.work_transform import cell_transform
 
 HALF_STEP = 0.5  # an arrival waits half a step on average before its batch takes it up
 
@@ -167,6 +171,7 @@ def _stream(
         spec, view, seed=scenario.seed, node=f"{node.name}:{index}",
         report_every_s=scenario.reports.every, output_mean=output_mean,
         optimal_shares=world.optimal_shares.get(f"{node.name}:{index}"), truth_of=world.truth_of,
+        line=_line_work(scenario, root, line) if isinstance(spec, FlowPolicy) else None,
     )  # fmt: skip
     hooks = policy_hooks(policy)
     cost = hooks.cost or cost_function("in_flight_per_capacity", "profile", output_mean)
@@ -192,6 +197,34 @@ def hold_queue(spec: Policy) -> int:
 def decision_s(spec: Policy) -> float:
     """How long a decision of this policy takes."""
     return spec.decision_time if isinstance(spec, ViewWords) else 0.0
+
+
+def _line_work(scenario: Scenario, root: str, line: Traffic) -> LineWork:
+    """What a line of traffic brings to the cells; the shape of the work is that of all the root sends."""
+    prompt_mean, output_mean = line_means(scenario, line)
+    rates = line_rates(scenario, root)
+    total = sum(each.rate_per_s for each in rates)
+    shares = {(root, i): each.rate_per_s / total for i, each in enumerate(rates) if total > 0.0}
+    cells = tuple(scenario.cells)
+    return LineWork(
+        list(scenario.classes).index(line.class_),
+        output_mean,
+        tuple(cell_curve(scenario, cell, prompt_mean, output_mean) for cell in cells),
+        tuple(cell_transform(scenario, cell, shares) for cell in cells),
+        tuple(_work_rates(scenario, cell) for cell in cells),
+    )
+
+
+def _work_rates(scenario: Scenario, cell: str) -> WorkRates:
+    profile = cell_profile(scenario.cells[cell], scenario.stretch)
+    if profile is None:
+        return WorkRates(request_s=cell_curve(scenario, cell, 1.0, 1.0).beta_s)
+    return WorkRates(
+        prefill_s=profile.prefill_b_s,
+        output_s=profile.decode_b_s,
+        context_s=profile.decode_c_s,
+        step_s=profile.decode_a_s,
+    )
 
 
 def _build_leaf(node: Node, world: World, env: Environment) -> Leaf:

@@ -449,9 +449,13 @@ class Root:
             )  # fmt: skip
 
     def _record_update(self, index: int, update: Update | None, now_s: float) -> None:
+        stream = self._streams[index]
+        if stream.hooks.tuning is not None:
+            tuning = stream.hooks.tuning()
+            if tuning is not None:
+                self._env.record("tunings", (self._name, stream.class_name, now_s, *tuning))
         if update is None:
             return
-        stream = self._streams[index]
         number = self._updates[index]
         self._updates[index] += 1
         allowed = stream.view.allowed
@@ -459,6 +463,7 @@ class Root:
             self._env.record(
                 "updates",
                 (self._name, stream.class_name, number, target.name, now_s, update.step, update.interval_s,
+                 update.step * update.interval_s,
                  target.sequence, target.measured_at_s, target.received_at_s, float(stream.view.count(target)),
                  update.costs[i], update.clipped[i], target.network_s, update.before[i], update.after[i],
                  target in allowed),

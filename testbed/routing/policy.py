@@ -14,6 +14,7 @@ may have hooks besides `choose`, all optional:
     choose_answered(view, request, answers, rng)   the choice then, from a list of (target, probe reply); in its
                                                    place `choose` serves a request for which nobody was asked
     cost(target) -> float                          what it compares, for the records
+    tuning() -> Tuning | None                      asked after each tick and report: what it has settled on, if news
 
 A user's own policy is a class by import path, `kind: my_module:MyPolicy`, made as `MyPolicy(**params)`.
 What it raises, and what it returns that no policy may, ends the run (see `guard.py`).
@@ -31,10 +32,12 @@ from typing import Any, NamedTuple, Protocol
 from testbed.draw import key_base, uniform
 from testbed.errors import PolicyError
 from testbed.roles.messages import Outcome, ProbeReply, Request
+from testbed.routing.auto_step import Tuning
 from testbed.routing.belief import configure_view, keep_unseen
 from testbed.routing.c3 import C3
 from testbed.routing.consistent_hash import ConsistentHash
 from testbed.routing.d_choices import build_d_choices
+from testbed.routing.dlb import build_dlb
 from testbed.routing.flow import Update, build_flow
 from testbed.routing.greedy import (
     RandomChoice,
@@ -47,6 +50,7 @@ from testbed.routing.guard import Guarded, Raised, in_words
 from testbed.routing.idle_queue import JoinIdleQueue
 from testbed.routing.imitation import build_imitation
 from testbed.routing.least_latency import LeastLatency
+from testbed.routing.line_work import LineWork
 from testbed.routing.linear import Linear
 from testbed.routing.load_interpretation import LoadInterpretation
 from testbed.routing.logit import build_logit
@@ -93,6 +97,7 @@ class Hooks(NamedTuple):
     ask: Callable[[View, Request, random.Random], tuple[list[Target], int]] | None = None
     choose_answered: ChooseAnswered | None = None
     ask_timeout_s: float = math.inf
+    tuning: Callable[[], Tuning | None] | None = None
 
 
 class Place(NamedTuple):
@@ -106,6 +111,7 @@ class Place(NamedTuple):
         None  # in the order of the targets, where the scenario asks for them
     )
     truth_of: TruthOf | None = None  # None where the engine does not know the truth
+    line: LineWork | None = None  # what its requests bring to each target; roots alone know
     peers: int = 1  # balancers that share the targets, this one among them
 
     def turn(self, targets: int) -> int:
@@ -144,7 +150,15 @@ POLICIES: dict[str, Callable[[Any, View, Place], Policy]] = {
     ),
     "least_latency": lambda spec, view, place: LeastLatency(len(view.targets), spec.weight, spec.explore),
     "jiq": lambda spec, view, place: JoinIdleQueue(),
-    "flow": lambda spec, view, place: build_flow(spec, view, place.report_every_s, place.output_mean),
+    "flow": lambda spec, view, place: build_flow(
+        spec, view, place.report_every_s, place.output_mean, place.line
+    ),
+    "dgd": lambda spec, view, place: build_flow(
+        spec, view, place.report_every_s, place.output_mean, place.line
+    ),
+    "dlb": lambda spec, view, place: build_dlb(
+        spec, view, place.report_every_s, place.output_mean, place.line
+    ),
     "prequal": lambda spec, view, place: build_prequal(spec, len(view.targets), place.seed, place.node),
     "linear": lambda spec, view, place: Prequal(
         spec, len(view.targets), place.seed, place.node, Linear(spec)
@@ -170,6 +184,7 @@ def build_policy(
     optimal_shares: Sequence[float] | None = None,
     peers: int = 1,
     truth_of: TruthOf | None = None,
+    line: LineWork | None = None,
 ) -> Policy:
     """The policy of a scenario at one node, for one view.
 
@@ -183,6 +198,7 @@ def build_policy(
         optimal_shares: those of `static_optimal`, in the order of the targets.
         peers: balancers that share these targets, this one among them.
         truth_of: what is really in flight at a target, for the oracle.
+        line: what its requests bring to each target, for policies that derive from it.
 
     Raises:
         PolicyError: a user's policy cannot be imported or made.
@@ -192,7 +208,7 @@ def build_policy(
     if isinstance(spec, policy_words.UserPolicy):
         keep_unseen(view)  # whether the user's rule corrects by own sends cannot be known
         return _build_user_policy(spec, node)
-    place = Place(seed, node, report_every_s, output_mean, optimal_shares, truth_of, peers)
+    place = Place(seed, node, report_every_s, output_mean, optimal_shares, truth_of, line, peers)
     return POLICIES[spec.kind](spec, view, place)
 
 
@@ -223,6 +239,7 @@ def policy_hooks(policy: Policy) -> Hooks:
         ask,
         None if ask is None else getattr(policy, "choose_answered", None),
         math.inf if ask is None else _seconds(policy, "ask", "ask_timeout_s"),
+        getattr(policy, "tuning", None),
     )
 
 

@@ -34,6 +34,13 @@ class Slot:
         return next((mark for mark in self.marks if isinstance(mark, Dimension)), None)
 
     @property
+    def quantity(self) -> Slot | None:
+        """Where a quantity may stand: this slot, or the alternative that is one."""
+        if self.dimension is not None:
+            return self
+        return next((each for each in self.members if each.dimension is not None), None)
+
+    @property
     def members(self) -> tuple[Slot, ...]:
         """The alternatives of a union; the slot itself elsewhere."""
         if get_origin(self.annotation) in (Union, types.UnionType):
@@ -122,7 +129,11 @@ def describe(slot: Slot, *, with_range: bool = False, with_units: bool = False) 
     if slot.is_policy:
         return f"a mapping with kind: {listed(POLICY_CHOICES)}"
     if len(slot.members) > 1 or slot.choices:
-        others = [describe(each) for each in slot.members if not each.choices]
+        others = [
+            describe(each, with_range=with_range, with_units=with_units)
+            for each in slot.members
+            if not each.choices
+        ]
         return " or ".join((listed(slot.choices), *others))
     if slot.words is not None:
         number = "a whole number from 1 or " if slot.words is Tokens else ""
@@ -158,6 +169,9 @@ def _range(slot: Slot, scale: int = 1) -> str:
         if least is not None
         else ""
     )
+    below = slot.bound("lt")
+    if below is not None:
+        return f"{low} and below {below * scale}"
     return f"{low} to {most * scale}" if most is not None else low
 
 
@@ -166,7 +180,8 @@ def noun(slot: Slot) -> str:
     if slot.dimension is not None:
         return slot.dimension.name
     if slot.choices:
-        return "a word or a mapping" if len(slot.members) > 1 else "a word"
+        quantity = "" if slot.quantity is None else f"{noun(slot.quantity)}, "
+        return f"{quantity}a word or a mapping" if len(slot.members) > 1 else "a word"
     if slot.words is Tokens:
         return "a whole number or a mapping"
     if get_origin(slot.annotation) is tuple:

@@ -177,17 +177,56 @@ class IdleQueuePolicy(Words):
     kind: Literal["jiq"]
 
 
+class CriticalStep(Words):
+    """A step as a multiple of the critical step, were all traffic so much that it is this share of the capacity."""
+
+    critical: Positive
+    load: Annotated[float, Field(strict=True, gt=0, lt=1)]
+
+
 class FlowPolicy(CountWords):
     """Probabilities that move by gradient steps: x <- projection(x - step * interval * cost)."""
 
     kind: Literal["flow"]
     cost: Cost = "marginal"
     model: LatencyModel = "scaled"
-    step: StepSize
+    step: StepSize | Literal["auto"] | CriticalStep
+    step_floor: StepSize | None = None
+    step_ceiling: StepSize | None = None
     interval: PositiveDuration | None = None
     update: Literal["timer", "on_report"] = "timer"
+    form: Literal["projection", "tangent_cone"] = "projection"
+    max_move: Annotated[Percent, Field(gt=0, le=1)] | None = None
+    explore: Annotated[Percent, Field(ge=0, lt=1)] = 0.0
     sampling: Sampling = "chance"
     start: Literal["even", "capacity"] | dict[Name, NotNegative] = "even"
+
+    @property
+    def step_unit(self) -> str:
+        """Of the step, as the cost has it: per s for one in requests, per s^2 for one in seconds."""
+        return "/s" if self.cost == "in_flight" else "/s^2"
+
+    @property
+    def is_on_report(self) -> bool:
+        """Whether every report triggers an update."""
+        return self.update == "on_report"
+
+
+class DgdPolicy(FlowPolicy):
+    """Distributed gradient descent: flow by marginal cost and travel, along the tangent cone."""
+
+    kind: Literal["dgd"]  # type: ignore[assignment]
+    cost: Literal["marginal"] = "marginal"
+    form: Literal["projection", "tangent_cone"] = "tangent_cone"
+
+
+class DlbPolicy(FlowPolicy):
+    """Discrete routing or flow routing, whichever suits the rate of the class and the age of the news."""
+
+    kind: Literal["dlb"]  # type: ignore[assignment]
+    mode: Literal["auto", "discrete", "flow"] = "auto"
+    step: StepSize | Literal["auto"] | CriticalStep = "auto"
+    update: Literal["timer"] = "timer"
 
 
 class WeightedUtilisationPolicy(ReportPolicy):
@@ -306,6 +345,8 @@ POLICY_KINDS: dict[str, type[Words]] = {
     "least_latency": LeastLatencyPolicy,
     "jiq": IdleQueuePolicy,
     "flow": FlowPolicy,
+    "dgd": DgdPolicy,
+    "dlb": DlbPolicy,
     "prequal": PrequalPolicy,
     "consistent_hash": ConsistentHashPolicy,
     "prefix_aware": PrefixAwarePolicy,
@@ -344,6 +385,8 @@ Policy = Annotated[
     | Annotated[LeastLatencyPolicy, Tag("least_latency")]
     | Annotated[IdleQueuePolicy, Tag("jiq")]
     | Annotated[FlowPolicy, Tag("flow")]
+    | Annotated[DgdPolicy, Tag("dgd")]
+    | Annotated[DlbPolicy, Tag("dlb")]
     | Annotated[PrequalPolicy, Tag("prequal")]
     | Annotated[ConsistentHashPolicy, Tag("consistent_hash")]
     | Annotated[PrefixAwarePolicy, Tag("prefix_aware")]

@@ -15,6 +15,8 @@ from testbed.scenario.arms import find
 from testbed.scenario.finding import Finding, Keys, located, time_text
 from testbed.scenario.policy_words import (
     C3Policy,
+    DgdPolicy,
+    DlbPolicy,
     FlowPolicy,
     IdleQueuePolicy,
     ImitationPolicy,
@@ -25,6 +27,7 @@ from testbed.scenario.policy_words import (
     WeightedPolicy,
     WeightedUtilisationPolicy,
 )
+from testbed.scenario.quantity import Step
 from testbed.scenario.schema import Scenario
 from testbed.scenario.spelling import listed, nearest
 from testbed.scenario.topology import counts_first_tokens
@@ -63,6 +66,8 @@ ONE_TIER: dict[type[Words], Tier] = {
     WeightedUtilisationPolicy: Tier("leaves", "weighted_utilisation needs the busy time that servers report"),
     IdleQueuePolicy: Tier("leaves", "jiq hears from idle servers"),
     FlowPolicy: Tier("roots", "flow moves shares of cells"),
+    DgdPolicy: Tier("roots", "dgd moves shares of cells"),
+    DlbPolicy: Tier("roots", "dlb chooses among cells"),
     ImitationPolicy: Tier("roots", "imitation moves shares of cells"),
     StaticOptimalPolicy: Tier("roots", "static_optimal divides the traffic over cells"),
 }
@@ -177,19 +182,31 @@ def _tiers(scenario: Scenario) -> Iterator[Finding]:
 
 
 def _steps(scenario: Scenario) -> Iterator[Finding]:
-    """Steps whose unit does not fit the cost (measures.md section 1)."""
+    """Steps and their bounds whose unit does not fit the cost (measures.md section 1), and bounds that bound nothing."""
     for name, policy in scenario.policies.items():
-        if not isinstance(policy, FlowPolicy):
-            continue
-        unit, measure = ("/s", "requests") if policy.cost == "in_flight" else ("/s^2", "seconds")
-        if policy.step.unit != unit:
-            problem = f"'{policy.step.value:.12g} {policy.step.unit}' does not fit {{other}}: {policy.cost}, which is in {measure}"
-            yield Finding(
-                ("policies", name, "step"),
-                problem,
-                f"a step such as '0.1 {unit}'",
-                ("policies", name, "cost"),
-            )
+        if isinstance(policy, FlowPolicy):
+            for key in ("step", "step_floor", "step_ceiling"):
+                yield from _unit(("policies", name), key, getattr(policy, key), policy)
+            yield from _bounds(("policies", name), policy)
+
+
+def _unit(keys: Keys, key: str, step: object, policy: FlowPolicy) -> Iterator[Finding]:
+    if not isinstance(step, Step) or step.unit == policy.step_unit:
+        return
+    measure = "requests" if policy.cost == "in_flight" else "seconds"
+    problem = f"'{step.value:.12g} {step.unit}' does not fit {{other}}: {policy.cost}, which is in {measure}"
+    yield Finding((*keys, key), problem, f"a step such as '0.1 {policy.step_unit}'", (*keys, "cost"))
+
+
+def _bounds(keys: Keys, policy: FlowPolicy) -> Iterator[Finding]:
+    floor, ceiling = policy.step_floor, policy.step_ceiling
+    if policy.step != "auto":
+        for key in ("step_floor", "step_ceiling"):
+            if getattr(policy, key) is not None:
+                yield Finding((*keys, key), "bounds a step that {other} sets", "step: auto", (*keys, "step"))
+    elif floor is not None and ceiling is not None and floor.value > ceiling.value:
+        problem = f"'{floor.value:.12g} {floor.unit}' is above {{other}}, {ceiling.value:.12g} {ceiling.unit}"
+        yield Finding((*keys, "step_floor"), problem, "a step up to the ceiling", (*keys, "step_ceiling"))
 
 
 class _User(NamedTuple):
@@ -257,6 +274,17 @@ def _shares(scenario: Scenario) -> Iterator[Finding]:
             yield from _given_shares(("policies", name, "weights"), policy.weights, own)
         if isinstance(policy, FlowPolicy | ImitationPolicy) and isinstance(policy.start, dict):
             yield from _given_shares(("policies", name, "start"), policy.start, own)
+        if isinstance(policy, FlowPolicy):
+            yield from _explored(("policies", name, "explore"), policy.explore, own)
+
+
+def _explored(keys: Keys, explore: float, users: list[_User]) -> Iterator[Finding]:
+    """A floor under every share that, all targets taken together, is more than there is."""
+    for user in users:
+        if explore * len(user.allowed) > 1.0:
+            problem = f"{100 * explore:.12g} % for each of the {len(user.allowed)} targets allowed at {{other}} is more than all"
+            most = f"a percentage up to {100 / len(user.allowed):.12g} %"
+            yield Finding(keys, problem, most, user.keys[:-1])
 
 
 def _given_shares(keys: Keys, shares: dict[str, float], users: list[_User]) -> Iterator[Finding]:

@@ -92,6 +92,8 @@ def _fault(error: ErrorDetails, tree: Entry) -> Fault | None:
         return entry.fault(f"{shown(entry)} is not an import path", POLICY_CHOICES[-1])
     if kind == "literal_error" and isinstance(entry.content, dict) and len(slot.members) > 1:
         return None  # a mapping is judged as the other member of the union
+    if slot.quantity not in (None, slot):
+        return None  # judged as the quantity that it may be
     return wrong_value(entry, slot)
 
 
@@ -154,7 +156,9 @@ def _length_fault(entry: Entry, slot: Slot, error: ErrorDetails) -> Fault | None
 
 def _own_check(entry: Entry, slot: Slot, problem: str) -> Fault | None:
     """A ValueError of the schema's own: a quantity, or a check over the keys of one group."""
-    if slot.dimension is None:
+    if slot.quantity not in (None, slot) and isinstance(entry.content, dict):
+        return None  # judged as the mapping that it may be
+    if slot.quantity is None:
         if any(each.broken for each in entry.items().values()):
             return None  # what is broken could be what the check misses
         line, key = entry.changed_at or (entry.line, entry.key)

@@ -15,14 +15,17 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from testbed.routing.discrete_or_flow import Decision
 from testbed.scenario.fault_plan import Fault, fault_plan, until_text
 from testbed.scenario.load import ScenarioFile
+from testbed.scenario.policy_words import DlbPolicy
 from testbed.scenario.process_map import process_map
 from testbed.scenario.quantity import format_s
 from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import Topology, build_topology, leaf_policy
 from testbed.theory.caution import cautions, reports_per_s
 from testbed.theory.feedback import Feedback, FlowStep, feedbacks
+from testbed.theory.line_step import line_decision, with_steps
 from testbed.theory.loop_delay import PathDelay, PathDelays
 from testbed.theory.operating_point import (
     CellState,
@@ -89,8 +92,10 @@ def resolve(scenario: Scenario, cores: int) -> Arm:
     """Work out everything about one arm.
 
     Raises:
+        UsageError: a step is a multiple of a critical one that does not exist.
         RunError: a trace is missing or malformed.
     """
+    scenario = with_steps(scenario)
     topology = build_topology(scenario)
     delays = PathDelays(topology)
     wanted = demand(scenario, delays)
@@ -301,6 +306,28 @@ def _loop_row(loop: Feedback) -> Row:
     )
 
 
+def _modes_section(arm: Arm) -> Section:
+    """What `dlb` decides, one row for all lines of a class that decide alike."""
+    rows: dict[Row, None] = {}
+    for i, (root, index) in enumerate(arm.wanted.lines):
+        line = arm.scenario.roots[root].traffic[index]
+        policy = arm.scenario.policies[line.policy]
+        if isinstance(policy, DlbPolicy) and arm.optimum.is_sustained:
+            decision = line_decision(arm.scenario, arm.delays, arm.wanted, arm.optimum, i)
+            rows[(line.class_, line.policy, *_mode_words(policy, decision))] = None
+    columns = ("class", "policy", "routing", "decisions within T", "discrete up to")
+    note = "decisions of all roots for the class within one loop delay; discrete up to sqrt(3 Lambda / a)"
+    return Section("Discrete or flow", columns, tuple(rows), note if rows else "")
+
+
+def _mode_words(policy: DlbPolicy, decision: Decision | None) -> Row:
+    if decision is None:
+        return "flow" if policy.mode == "auto" else f"{policy.mode} (forced)", "no report arrives", ""
+    chosen = "discrete" if decision.is_discrete else "flow"
+    word = chosen if policy.mode == "auto" else f"{policy.mode} (forced; auto: {chosen})"
+    return word, f"{decision.decisions:.3g}", f"{decision.most:.3g}"
+
+
 def _steps_section(arm: Arm) -> Section:
     rows = tuple(_step_row(loop, loop.flow) for loop in arm.loops if loop.flow is not None)
     columns = (
@@ -368,6 +395,7 @@ _BUILDERS: tuple[Callable[[Arm], Section], ...] = (
     _delays_section,
     _load_section,
     _loops_section,
+    _modes_section,
     _steps_section,
     _faults_section,
     _cautions_section,

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testbed.scenario.policy_words import FlowPolicy
+from testbed.scenario.quantity import Step
 from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import build_topology
 from testbed.theory.feedback import interval_s, step_of
@@ -137,6 +138,8 @@ def _refusal(scenario: Scenario, optimum: OperatingPoint) -> str:
                 return f"{line.policy} does not move shares by gradient steps"
             if policy.cost != "marginal":
                 return f"{line.policy} moves by {policy.cost}, which is not the gradient of F"
+            if not isinstance(policy.step, Step):
+                return f"the step of {line.policy} is not fixed"
             if step_of(scenario, root, index) <= 0.0:
                 return f"the step of {line.policy} is 0"
     if not optimum.is_sustained:

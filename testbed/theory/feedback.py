@@ -8,6 +8,7 @@ measures.md, sections 1, 2 and 5.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,19 +17,18 @@ from testbed.scenario.policy_words import FlowPolicy, Policy
 from testbed.scenario.quantity import Step
 from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import reads_reports
-from testbed.theory.loop_delay import PathDelays, loop_delay_s, observation_age_s
-from testbed.theory.operating_point import CellState, Demand, OperatingPoint
-from testbed.theory.stability import CellResponse, Edge, Floats, Source, critical_factor
-from testbed.traffic.work_transform import cell_transform
-
-USED = 1e-3  # a share below this is no part of a root's choice at the optimum
+from testbed.serving.delayed_loop import Edge, Floats
+from testbed.theory.line_step import line_steps
+from testbed.theory.loop_delay import PathDelays, loop_delay_s
+from testbed.theory.loop_edge import USED, loop_edges
+from testbed.theory.operating_point import Demand, OperatingPoint
 
 
 class FlowStep(NamedTuple):
     """The step of a class of flow routing against its critical step.
 
     Attributes:
-        step: as configured.
+        step: as configured, or as predicted where it is derived in the run; the mean over roots, by requests.
         critical: at which the loop begins to oscillate, for the work of the scenario; infinite: never.
         critical_memoryless: the same if the work were memoryless, by equation (5) where the cells are equal.
         period_s: at the edge; NaN where it never oscillates.
@@ -83,9 +83,11 @@ def feedbacks(
         line = scenario.roots[root].traffic[index]
         if acts_on_reports(scenario.policies[line.policy]) and wanted.rates_per_s[i] > 0.0:
             groups.setdefault((line.class_, line.policy), []).append(i)
-    edges = _edges(scenario, delays, wanted, point)
+    steps = line_steps(scenario, delays, wanted, point)
+    edges = loop_edges(scenario, delays, wanted, point, steps)
     return [
-        _feedback(scenario, delays, wanted, point, names, lines, edges) for names, lines in groups.items()
+        _feedback(scenario, delays, wanted, point, names, lines, steps, edges)
+        for names, lines in groups.items()
     ]
 
 
@@ -98,16 +100,8 @@ def step_of(scenario: Scenario, root: str, index: int) -> float:
     """The step of a line of traffic whose policy is flow, in the unit that its cost asks for."""
     policy = scenario.policies[scenario.roots[root].traffic[index].policy]
     assert isinstance(policy, FlowPolicy), f"{policy.kind} has no step"
+    assert isinstance(policy.step, Step), f"{policy.step} is no fixed step"
     return policy.step.value
-
-
-def cost_slope(policy: FlowPolicy, cell: CellState) -> float:
-    """d cost / d in flight of a cell, for the policy's cost; per request, in the unit of the cost."""
-    if policy.cost == "marginal":
-        return cell.sigma_s
-    if policy.cost == "latency":
-        return cell.curve.latency_s(1.0) - cell.curve.latency_s(0.0)
-    return 1.0 if policy.cost == "in_flight" else 1.0 / cell.capacity_per_s
 
 
 def _feedback(
@@ -117,9 +111,11 @@ def _feedback(
     point: OperatingPoint,
     names: tuple[str, str],
     lines: list[int],
+    steps: Sequence[float | None],
     edges: tuple[Edge, Edge],
 ) -> Feedback:
     policy = scenario.policies[names[1]]
+    step = _mean_step(steps, lines, wanted.rates_per_s)
     weights = point.shares[lines] * wanted.rates_per_s[lines][:, None]
     weights = np.where(point.shares[lines] > USED, weights, 0.0) / weights.sum()
     weights /= weights.sum()
@@ -136,60 +132,28 @@ def _feedback(
         float((weights[used] * loop_delays_s[used]).sum()),
         float(of_cells @ [cell.sojourn_s for cell in point.cells]),
         float(of_cells @ [cell.a_per_s for cell in point.cells]),
-        _flow_step(scenario, policy, edges) if isinstance(policy, FlowPolicy) else None,
+        _flow_step(scenario, policy, step, edges)
+        if isinstance(policy, FlowPolicy) and step is not None
+        else None,
     )
 
 
-def _flow_step(scenario: Scenario, policy: FlowPolicy, edges: tuple[Edge, Edge]) -> FlowStep:
+def _flow_step(scenario: Scenario, policy: FlowPolicy, step: float, edges: tuple[Edge, Edge]) -> FlowStep:
     of_work, memoryless = edges
-    step = policy.step
     return FlowStep(
-        step,
-        step.value * of_work.gain,
-        step.value * memoryless.gain,
+        Step(step, policy.step_unit),
+        step * of_work.gain,
+        step * memoryless.gain,
         of_work.period_s,
         interval_s(scenario, policy),
     )
 
 
-def _edges(
-    scenario: Scenario, delays: PathDelays, wanted: Demand, point: OperatingPoint
-) -> tuple[Edge, Edge]:
-    """The factor on all steps at the edge, for the scenario's work and for memoryless work."""
-    sources = sources_of(scenario, delays, wanted, point)
-    responses = responses_of(scenario, wanted, point)
-    memoryless = critical_factor([response._replace(transform=None) for response in responses], sources)
-    return critical_factor(responses, sources), memoryless
-
-
-def responses_of(scenario: Scenario, wanted: Demand, point: OperatingPoint) -> list[CellResponse]:
-    """How each cell answers its arrivals at an operating point."""
-    rates = point.shares * wanted.rates_per_s[:, None]
-    responses = []
-    for j, cell in enumerate(point.cells):
-        arriving = float(rates[:, j].sum())
-        shares = {
-            line: float(rates[i, j]) / arriving for i, line in enumerate(wanted.lines) if arriving > 0.0
-        }
-        transform = cell_transform(scenario, cell.cell, shares)
-        responses.append(CellResponse(cell.a_per_s, cell.sojourn_s, transform))
-    return responses
-
-
-def sources_of(scenario: Scenario, delays: PathDelays, wanted: Demand, point: OperatingPoint) -> list[Source]:
-    """The lines that move their shares; a line to which no report comes never moves."""
-    sources = []
-    for i, (root, index) in enumerate(wanted.lines):
-        policy = scenario.policies[scenario.roots[root].traffic[index].policy]
-        if not isinstance(policy, FlowPolicy):
-            continue
-        travel_s: Floats = np.array([delays.between(root, cell, "request").mean_s for cell in wanted.cells])
-        age_s = np.array([observation_age_s(scenario, delays, root, cell, policy) for cell in wanted.cells])
-        support = (point.shares[i] > USED) & np.isfinite(age_s)
-        slope = np.array([cost_slope(policy, cell) for cell in point.cells])
-        gain = float(wanted.rates_per_s[i]) * step_of(scenario, root, index)
-        sources.append(Source(gain, slope, travel_s, np.where(support, age_s, 0.0), support))
-    return sources
+def _mean_step(steps: Sequence[float | None], lines: list[int], weights: Floats) -> float | None:
+    """Over the lines that move shares, by requests; None where none does."""
+    known = [(step, float(weights[i])) for i in lines if (step := steps[i]) is not None]
+    total = sum(weight for _, weight in known)
+    return sum(step * weight for step, weight in known) / total if total > 0.0 else None
 
 
 def is_memoryless_enough(flow: FlowStep) -> bool:

@@ -23,6 +23,7 @@ from testbed.scenario.policy_words import (
     ShortestQueuePolicy,
     StaticOptimalPolicy,
 )
+from testbed.scenario.quantity import Step
 from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import Topology, build_topology, reports_of, root_name
 from testbed.scenario.view_words import CountWords, ViewWords
@@ -40,6 +41,7 @@ from testbed.theory.fluid_rule import (
     Rule,
     Static,
 )
+from testbed.theory.line_step import with_steps
 from testbed.theory.loop_delay import PathDelays, reporters
 from testbed.theory.operating_point import Demand, Floats, OperatingPoint, at_optimum, demand
 from testbed.theory.rate_family import BatchCurves, of_curves
@@ -85,8 +87,10 @@ def fluid_form(scenario: Scenario) -> FluidForm:
     """The fluid of a scenario.
 
     Raises:
+        UsageError: a step is a multiple of a critical one that does not exist.
         RunError: a trace is missing or malformed.
     """
+    scenario = with_steps(scenario)
     refused = _refusal(scenario)
     if refused:
         return FluidForm(None, refused_because=refused)
@@ -138,7 +142,7 @@ def _refusal(scenario: Scenario) -> str:
 
 def _no_rule(policy: Policy) -> str:
     """What of a policy the fluid does not have; empty if it has all."""
-    if policy.kind not in (*_STATIC, *_GREEDY, "two_choices", "d_choices", "logit", "flow"):
+    if policy.kind not in (*_STATIC, *_GREEDY, "two_choices", "d_choices", "logit", "flow", "dgd"):
         return f"({policy.kind}) has no fluid form here"
     if isinstance(policy, DChoicesPolicy) and policy.choices != 2:
         return f"chooses among {policy.choices}: the fluid has two choices only"
@@ -150,6 +154,10 @@ def _no_rule(policy: Policy) -> str:
         return "makes something else of old reports"
     if isinstance(policy, ViewWords) and policy.decision_time > 0.0:
         return "takes time to decide"
+    if isinstance(policy, FlowPolicy) and not isinstance(policy.step, Step):
+        return "derives its step as it runs"
+    if isinstance(policy, FlowPolicy) and (policy.explore > 0.0 or policy.max_move is not None):
+        return "bounds its shares or their moves, which the fluid does not"
     if isinstance(policy, ShortestQueuePolicy) and policy.count != "in_flight":
         return "goes by queued requests; the fluid has requests in flight only"
     return ""

@@ -9,6 +9,7 @@ import numpy as np
 from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import build_topology
 from testbed.theory.feedback import Feedback, feedbacks
+from testbed.theory.line_step import line_steps, with_steps
 from testbed.theory.loop_delay import PathDelays, loop_delay_s
 from testbed.theory.operating_point import Demand, Floats, OperatingPoint, at_optimum, demand
 
@@ -24,6 +25,7 @@ class Ground:
     wanted: Demand
     optimum: OperatingPoint
     loops: list[Feedback]
+    steps: list[float | None]  # of each line, None where it moves no shares
 
     def policy(self, line: int) -> str:
         """The name of the policy of a line."""
@@ -69,9 +71,13 @@ def ground_of(scenario: Scenario) -> Ground:
     """Work it out for one arm.
 
     Raises:
+        UsageError: a step is a multiple of a critical one that does not exist.
         RunError: a trace is missing or malformed.
     """
+    scenario = with_steps(scenario)
     delays = PathDelays(build_topology(scenario))
     wanted = demand(scenario, delays)
     optimum = at_optimum(wanted)
-    return Ground(scenario, delays, wanted, optimum, feedbacks(scenario, delays, wanted, optimum))
+    loops = feedbacks(scenario, delays, wanted, optimum)
+    steps = line_steps(scenario, delays, wanted, optimum)
+    return Ground(scenario, delays, wanted, optimum, loops, steps)

@@ -11,17 +11,9 @@ from testbed.scenario.policy_words import FlowPolicy
 from testbed.scenario.quantity import format_s
 from testbed.theory.damping import slowest_mode
 from testbed.theory.discrete import critical_held_gain
-from testbed.theory.feedback import (
-    USED,
-    Feedback,
-    FlowStep,
-    acts_on_reports,
-    cost_slope,
-    is_memoryless_enough,
-    responses_of,
-    sources_of,
-)
+from testbed.theory.feedback import Feedback, FlowStep, acts_on_reports, is_memoryless_enough
 from testbed.theory.ground import Ground
+from testbed.theory.loop_edge import USED, cost_slope, responses_of, sources_of
 from testbed.theory.rule_nine import rule_nine_factor
 from testbed.theory.statement import Statement
 
@@ -110,7 +102,7 @@ def _steps(ground: Ground, loop: Feedback, flow: FlowStep) -> Iterator[Statement
 
 
 def _rule_nine(ground: Ground) -> float:
-    sources = sources_of(ground.scenario, ground.delays, ground.wanted, ground.optimum)
+    sources = sources_of(ground.scenario, ground.delays, ground.wanted, ground.optimum, ground.steps)
     return rule_nine_factor(
         np.array([cell.a_per_s for cell in ground.optimum.cells]),
         np.array([source.slope for source in sources]),
@@ -158,7 +150,7 @@ def _damping(ground: Ground, loop: Feedback, flow: FlowStep) -> Statement:
         )
     mode = slowest_mode(
         responses_of(ground.scenario, ground.wanted, ground.optimum),
-        sources_of(ground.scenario, ground.delays, ground.wanted, ground.optimum),
+        sources_of(ground.scenario, ground.delays, ground.wanted, ground.optimum, ground.steps),
     )
     if mode is None:
         return Statement(

@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator
 
 from testbed.scenario.quantity import format_s
-from testbed.theory.feedback import USED, acts_on_reports
+from testbed.theory.feedback import acts_on_reports
 from testbed.theory.ground import Ground
+from testbed.theory.loop_edge import USED
 from testbed.theory.statement import Statement
 
 

@@ -95,7 +95,7 @@ def line_rates(scenario: Scenario, root: str) -> list[LineRate]:
     `load` is a share of the capacity of the cells that the line may use, for the mix of the whole root.
     """
     words = scenario.roots[root]
-    lines = [LineRate(1.0, *_line_means(scenario, line)) for line in words.traffic]
+    lines = [LineRate(1.0, *line_means(scenario, line)) for line in words.traffic]
     for _ in range(_ROUNDS):
         capacities = _capacities(scenario, root, *_mix(lines))
         rates = [_mean_rate(scenario, words, i, capacity) for i, capacity in enumerate(capacities)]
@@ -186,7 +186,8 @@ def _capacities(scenario: Scenario, root: str, prompt_mean: float, output_mean: 
     ]
 
 
-def _line_means(scenario: Scenario, line: Traffic) -> tuple[float, float]:
+def line_means(scenario: Scenario, line: Traffic) -> tuple[float, float]:
+    """Mean prompt and output tokens of one line of traffic."""
     if line.trace is None:
         words = scenario.classes[line.class_]
         return mean_prompt_tokens(scenario, line.class_), mean_tokens(words.output_tokens)

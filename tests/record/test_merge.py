@@ -113,12 +113,13 @@ ROWS: list[tuple[str, str, tuple[Any, ...]]] = [
     ("eu/server-1", "services", (2, 0, "eu/server-1", 1.8, 1.9, 2.0, 8.9, 0, 12)),
     ("us/server-1", "services", (4, 0, "us/server-1", 2.7, 2.75, NAN, NAN, 0, 0)),
     ("us/server-2", "services", (6, 0, "us/server-2", 3.7, 3.7, 3.8, 4.5, 1, 0)),
-    ("root.north", "observations", ("root.north", "eu/leaf-1", "eu", 1, 1.0, 1.5, 1, 2, (1, 2), 30, 40, 7, 0.25, 0.5, 0.001, 0.002, 0.1, NAN)),
-    ("root.west", "observations", ("root.west", "us/leaf-1", "us", 0, 0.5, 1.0, 3, 4, (3, 4), 50, 60, 8, 0.0, 1.0, NAN, NAN, 0.0, 4.5)),
-    ("root.west", "updates", ("root.west", "sand", 0, "us", 1.25, 0.025, 0.1, 0, 0.5, 1.0, 7.0, 1.2, False, 0.05, 0.5, 0.4, True)),
-    ("root.west", "updates", ("root.west", "sand", 0, "eu", 1.25, 0.025, 0.1, -1, NAN, NAN, 0.0, 0.4, False, NAN, 0.5, 0.6, True)),
-    ("root.west", "updates", ("root.west", "sand", 1, "us", 1.75, 0.025, 0.1, 0, 0.5, 1.0, 7.0, 1.2, True, 0.05, 0.4, 0.3, True)),
-    ("root.west", "updates", ("root.west", "sand", 2, "us", 3.25, 0.025, 0.1, 0, 0.5, 1.0, 7.0, 1.2, True, 0.05, 0.3, 0.2, True)),
+    ("root.north", "observations", ("root.north", "eu/leaf-1", "eu", 1, 1.0, 1.5, 1, 2, (1, 2), 30, 40, 7, 0.25, 0.5, 0.001, 0.002, 0.1, NAN, (3, 4))),
+    ("root.west", "observations", ("root.west", "us/leaf-1", "us", 0, 0.5, 1.0, 3, 4, (3, 4), 50, 60, 8, 0.0, 1.0, NAN, NAN, 0.0, 4.5, ())),
+    ("root.west", "updates", ("root.west", "sand", 0, "us", 1.25, 0.025, 0.1, 0.0025, 0, 0.5, 1.0, 7.0, 1.2, False, 0.05, 0.5, 0.4, True)),
+    ("root.west", "updates", ("root.west", "sand", 0, "eu", 1.25, 0.025, 0.1, 0.0025, -1, NAN, NAN, 0.0, 0.4, False, NAN, 0.5, 0.6, True)),
+    ("root.west", "updates", ("root.west", "sand", 1, "us", 1.75, 0.025, 0.1, 0.0025, 0, 0.5, 1.0, 7.0, 1.2, True, 0.05, 0.4, 0.3, True)),
+    ("root.west", "updates", ("root.west", "sand", 2, "us", 3.25, 0.025, 0.1, 0.0025, 0, 0.5, 1.0, 7.0, 1.2, True, 0.05, 0.3, 0.2, True)),
+    ("root.west", "tunings", ("root.west", "sand", 1.25, "flow", 40.0, 30.0, 1.0, 4.0, NAN, NAN, 0.025, 0.25)),
     ("root.north", "decisions", (2, "root.north", "us", 1.5, 0, 0.5, 1.0, 5.0, 5.0, NAN, False)),
     ("root.north", "decisions", (2, "root.north", "eu", 1.5, 1, 1.0, 1.5, 3.0, 3.0, 0.1, True)),
     ("root.north", "decisions", (3, "root.north", "eu", 2.0, 1, 1.0, 1.5, 4.0, 4.0, 0.1, True)),
@@ -274,7 +275,9 @@ def test_believed_costs_in_seconds_are_in_scenario_time_and_those_in_requests_ar
 ) -> None:
     """flow and even count seconds; idlest counts requests in flight."""
     assert_columns(tables["requests"], {"believed_cost": [0.6, 0.7, 3.0, 4.0, 0.25, NAN, NAN, NAN]})
-    assert_columns(tables["updates"], {"believed_cost": [0.6, 0.2, 0.6, 0.6], "step": [0.1] * 4})
+    assert_columns(
+        tables["updates"], {"believed_cost": [0.6, 0.2, 0.6, 0.6], "step": [0.1] * 4, "product": [0.005] * 4}
+    )
     assert_columns(tables["decisions"], {"believed_cost": [5.0, 3.0, 4.0, 0.25, 0.15]})
 
 
@@ -295,6 +298,20 @@ def test_updates_stand_beside_the_truth_at_their_instant(tables: dict[str, Colum
                 0.15**2 / (0.1 * 0.5) + 0.05,
                 0.15**2 / 0.1 + 0.05,
             ],
+        },
+    )
+
+
+def test_what_a_policy_settled_on_is_told_in_scenario_time(tables: dict[str, Columns]) -> None:
+    assert_columns(
+        tables["tunings"],
+        {
+            "at_s": [1.25],
+            "mode": ["flow"],
+            "rate_per_s": [40.0],
+            "loop_delay_s": [1.0],
+            "step": [0.1],
+            "critical_step": [1.0],
         },
     )
 

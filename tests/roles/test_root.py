@@ -397,11 +397,11 @@ def test_every_update_of_the_shares_is_recorded_with_step_interval_and_what_was_
 
     assert env.timers["tick:0"] == pytest.approx(0.15)
     us, eu = env.rows_of("updates")
-    assert (us[1], us[3], us[5], us[6], us[7], us[8]) == ("sand", "us", 0.5, 0.1, 0, 0.01)
-    assert us[10] == 60.0
-    assert us[15] < us[14] == 0.5
-    assert us[15] + eu[15] == pytest.approx(1.0)
-    assert us[16] is True
+    assert (us[1], us[3], us[5], us[6], us[7], us[8], us[9]) == ("sand", "us", 0.5, 0.1, 0.05, 0, 0.01)
+    assert us[11] == 60.0
+    assert us[16] < us[15] == 0.5
+    assert us[16] + eu[16] == pytest.approx(1.0)
+    assert us[17] is True
 
 
 def test_sampled_decisions_record_every_candidate():

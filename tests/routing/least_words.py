@@ -9,6 +9,7 @@ from testbed.scenario.policy_words import POLICY_KINDS
 DUE: dict[str, dict[str, Any]] = {
     "d_choices": {"choices": 3},
     "flow": {"step": "0.05 /s^2"},
+    "dgd": {"step": "0.05 /s^2"},
     "logit": {"temperature": "100 ms"},
     "imitation": {"slope": "2 /s"},
 }

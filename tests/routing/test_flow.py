@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from testbed.routing.flow import Flow, ReportedFlow, TimedFlow, Update, build_flow
 from testbed.routing.view import View
-from testbed.scenario.policy_words import FlowPolicy
+from testbed.scenario.policy_words import DgdPolicy, FlowPolicy
 from testbed.scenario.quantity import Step
 from tests.routing.beliefs import report, request, view_of
 
@@ -202,3 +202,65 @@ def test_with_fresh_reports_shares_settle_where_the_costs_are_equal() -> None:
         flow.move(view, 0.05)
 
     assert flow.shares == pytest.approx([0.25, 0.75], abs=0.03)  # in flight is a whole number in a report
+
+
+def test_both_forms_come_to_the_same_shares_and_cut_the_same_targets() -> None:
+    view = view_of([0, 10, 60])
+    words = {"step": Step(0.5, "/s^2"), "start": {"a": 0.5, "b": 0.4, "c": 0.1}}
+    flows = [flow_of(view, form=form, **words) for form in ("projection", "tangent_cone")]
+
+    for _ in range(12):
+        one, other = (flow.move(view, 0.1) for flow in flows)
+        assert one is not None
+        assert other is not None
+        assert one.after == pytest.approx(other.after, abs=1e-12)
+
+    assert one.after[2] == other.after[2] == 0.0
+
+
+def test_an_update_moves_no_more_than_it_may() -> None:
+    """Half the sum of the changes is the share of requests that go elsewhere than before."""
+    view = view_of([0, 30, 30])
+    free, capped = (flow_of(view, step=Step(0.5, "/s^2"), max_move=most) for most in ("100 %", "1 %"))
+
+    before = capped.shares
+    wanted, moved = free.move(view, 0.1), capped.move(view, 0.1)
+
+    assert wanted is not None
+    assert moved is not None
+    assert sum(abs(new - old) for new, old in zip(moved.after, before, strict=True)) == pytest.approx(0.02)
+    assert sum(abs(new - old) for new, old in zip(wanted.after, before, strict=True)) > 0.04
+    assert sum(moved.after) == pytest.approx(1.0, abs=1e-12)
+    # in the same direction, only less far
+    ratios = [
+        (new - old) / (far - old) for new, old, far in zip(moved.after, before, wanted.after, strict=True)
+    ]
+    assert ratios == pytest.approx([ratios[0]] * 3)
+
+
+@pytest.mark.parametrize("form", ["projection", "tangent_cone"])
+def test_every_allowed_target_keeps_the_share_that_is_left_to_exploration(form: str) -> None:
+    view = view_of([0, 200, 0])
+    view.allow(["a", "b"])
+    flow = flow_of(view, step=Step(1.0, "/s^2"), explore="5 %", form=form)
+
+    for _ in range(50):
+        flow.move(view, 0.1)
+
+    assert flow.shares == pytest.approx([0.95, 0.05, 0.0])
+    view.allow(["a", "c"])
+    flow.move(view, 0.0)
+    assert flow.shares[1] == 0.0
+    assert flow.shares[2] >= 0.05
+
+
+def test_dgd_is_flow_by_marginal_cost_in_the_tangent_cone_form() -> None:
+    words = DgdPolicy(kind="dgd", step=Step(0.1, "/s^2"))
+
+    assert (words.cost, words.form) == ("marginal", "tangent_cone")
+    view = view_of([0, 10])
+    flow = build_flow(words, view, report_every_s=0.5, output_mean=8.0)
+    assert isinstance(flow, TimedFlow)
+    update = flow.on_tick(view)
+    assert update is not None
+    assert update.after == pytest.approx([0.5 + 0.0075, 0.5 - 0.0075])

@@ -17,6 +17,7 @@ from testbed.errors import Fault, ScenarioError, UsageError
 from testbed.scenario import expectation
 from testbed.scenario.load import ScenarioFile, load_scenario, scenario_from_text
 from testbed.scenario.policy_words import POLICY_KINDS
+from testbed.scenario.spelling import listed
 from testbed.serving.profile import PROFILES
 
 GOOD = """\
@@ -54,7 +55,7 @@ def after(lines: str) -> str:
 # What messages accept, where that is long.
 LINK_KEYS = "from, to, path, delay, jitter, correlation, loss, loss_burst, duplicate, reorder, rate, bandwidth, queue, flap, replay, order"
 KEYS = "name, duration, warmup, drain, seed, time_scale, dating, groups, cells, roots, reports, classes, policies, traces, links, faults, records, live, processes, arms, expect"
-KINDS = ", ".join((*POLICY_KINDS, "my_module:MyPolicy"))
+KINDS = listed((*POLICY_KINDS, "my_module:MyPolicy"))
 TOKENS = "a whole number from 1 or a mapping with the keys fixed, lognormal, geometric, quantiles"
 NODES = "a node, a glob or a group, such as root.*, cell.us, us/server-1"
 FORM = "metric op [k *] (arm.metric | quantity), such as 'sojourn_s.p99 > 1.5 * flow.sojourn_s.p99'"
@@ -412,11 +413,39 @@ MALFORMED = {
     ),
     "a step that climbs": (
         edit("0.1 /s^2", "-0.1 /s^2"),
-        "13: policies.flow.step: '-0.1 /s^2' is out of range; accepted: a step such as '0.1 /s^2'",
+        "13: policies.flow.step: '-0.1 /s^2' is out of range; accepted: auto or a step such as '0.1 /s^2' or a mapping with the keys critical, load",
     ),
     "a step without unit": (
         edit("0.1 /s^2", "0.1"),
-        "13: policies.flow.step: 0.1 has no unit; accepted: a step such as '0.1 /s^2'",
+        "13: policies.flow.step: 0.1 has no unit; accepted: auto or a step such as '0.1 /s^2' or a mapping with the keys critical, load",
+    ),
+    "a misspelt step": (
+        edit("0.1 /s^2", "atuo"),
+        "13: policies.flow.step: 'atuo' is not a step; accepted: auto or a step such as '0.1 /s^2' or a mapping with the keys critical, load",
+    ),
+    "a critical step without its load": (
+        edit("0.1 /s^2", "{critical: 0.1}"),
+        "13: policies.flow.step: load is missing; accepted: a number above 0 and below 1",
+    ),
+    "a critical step at more than the capacity": (
+        edit("0.1 /s^2", "{critical: 0.1, load: 1.2}"),
+        "13: policies.flow.step.load: 1.2 is out of range; accepted: a number above 0 and below 1",
+    ),
+    "a list of steps": (
+        edit("0.1 /s^2", "[0.1 /s^2]"),
+        "13: policies.flow.step: a list is given, not a step, a word or a mapping; accepted: auto or a step such as '0.1 /s^2' or a mapping with the keys critical, load",
+    ),
+    "a bound of a step that is given": (
+        edit("0.1 /s^2", "0.1 /s^2, step_floor: 0.01 /s^2"),
+        "13: policies.flow.step_floor: bounds a step that policies.flow.step sets; accepted: step: auto",
+    ),
+    "a floor above the ceiling": (
+        edit("0.1 /s^2", "auto, step_floor: 0.2 /s^2, step_ceiling: 0.1 /s^2"),
+        "13: policies.flow.step_floor: '0.2 /s^2' is above policies.flow.step_ceiling, 0.1 /s^2; accepted: a step up to the ceiling",
+    ),
+    "a floor under more than there is": (
+        edit("0.1 /s^2", "0.1 /s^2, explore: 60 %"),
+        "13: policies.flow.explore: 60 % for each of the 2 targets allowed at roots.west.traffic[0] is more than all; accepted: a percentage up to 50 %",
     ),
     "a misspelt cost": (
         edit("0.1 /s^2", "0.1 /s^2, cost: inflight"),
@@ -726,7 +755,7 @@ MALFORMED = {
     ),
     "a perfect correlation": (
         edit("delay: 20 ms", "correlation: 1"),
-        "16: links[0].correlation: 1 is out of range; accepted: a number from 0",
+        "16: links[0].correlation: 1 is out of range; accepted: a number from 0 and below 1",
     ),
     "more loss than bursts can bring": (
         edit("delay: 20 ms", "loss: 80 %, loss_burst: 3"),
@@ -822,7 +851,7 @@ MALFORMED = {
     ),
     "a misspelt key in an arm": (
         after("arms: {a: {policies: {flow: {stp: 3}}}}\n"),
-        f"15: arms.a.policies.flow.stp: unknown key (step?); accepted: kind, cost, model, step, interval, update, sampling, start, own_counts, counts_from, peers, {VIEW_KEYS}",
+        f"15: arms.a.policies.flow.stp: unknown key (step?); accepted: kind, cost, model, step, step_floor, step_ceiling, interval, update, form, max_move, explore, sampling, start, own_counts, counts_from, peers, {VIEW_KEYS}",
     ),
     "an arm whose cost no longer fits the step": (
         after("arms: {a: {policies.flow.cost: in_flight}, b: {}}\n"),
