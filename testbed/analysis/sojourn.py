@@ -108,7 +108,12 @@ def split_s(requests: Table) -> dict[str, float]:
     }
     split = {name: mean(done[until] - done[since]) for name, (since, until) in parts.items()}
     held_s = mean(done["held_s"])
-    return {**split, "slip": split["slip"] - held_s, "root_hold": held_s}
+    split |= {"slip": split["slip"] - held_s, "root_hold": held_s}
+    if "attempts" not in done or not (done["attempts"] > 1).any():
+        return split
+    earlier_s = done["sent_at_s"] - done["held_s"] - done["planned_at_s"]
+    earlier_s = mean(np.where(done["attempts"] > 1, earlier_s, 0.0))
+    return {**split, "slip": split["slip"] - earlier_s, "earlier_attempts": earlier_s}
 
 
 def _lower_bound_s(requests: Table, scenario: Scenario, end_s: float) -> Floats:

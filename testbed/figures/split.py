@@ -15,6 +15,7 @@ from testbed.figures.page import caption, in_style, legend, new_page
 
 # In the order of the way; Okabe and Ito's colours, with travel of either way in greys.
 LAYERS = {
+    "earlier_attempts": "#CC79A7",
     "slip": "#D55E00",
     "request_travel": "#BBBBBB",
     "leaf_wait": "#56B4E9",
@@ -49,7 +50,9 @@ def draw_split(arms: Sequence[DrawnArm]) -> Figure:
     figure = new_page("Where the time goes", caption(arms, said), 9.6, 1.5 + BAR_IN * max(2, len(bars)))
     panel = figure.subplots()
     longest_s = max((sum(bar.split_s.values()) for bar in bars), default=0.0)
-    seen = [name for name in LAYERS if any(bar.split_s[name] > NEGLIGIBLE * longest_s for bar in bars)]
+    seen = [
+        name for name in LAYERS if any(bar.split_s.get(name, 0.0) > NEGLIGIBLE * longest_s for bar in bars)
+    ]
     shown = seen or list(LAYERS)
     for place, bar in enumerate(bars):
         _draw_bar(panel, place, bar, longest_s)
@@ -74,8 +77,16 @@ def bars_of(arms: Sequence[DrawnArm]) -> list[Bar]:
 def _draw_bar(panel: Axes, place: int, bar: Bar, longest_s: float) -> None:
     from_s = 0.0
     for name, colour in LAYERS.items():
-        panel.barh(place, bar.split_s[name], left=from_s, color=colour, height=0.7, edgecolor="white", lw=0.4)
-        from_s += bar.split_s[name]
+        panel.barh(
+            place,
+            bar.split_s.get(name, 0.0),
+            left=from_s,
+            color=colour,
+            height=0.7,
+            edgecolor="white",
+            lw=0.4,
+        )
+        from_s += bar.split_s.get(name, 0.0)
     panel.text(from_s + 0.008 * longest_s, place, f"{from_s:.3g} s", va="center", fontsize=9)
 
 

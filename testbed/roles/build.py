@@ -8,8 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from testbed.draw import key_base, uniform
+from testbed.roles.attempt_keys import AttemptKeys, PlainWorld
+from testbed.roles.cancelling import CancellingLeaf
 from testbed.roles.changes import Changes
 from testbed.roles.environment import Environment, Role
 from testbed.roles.latency_model import LatencyModel
@@ -17,6 +20,7 @@ from testbed.roles.leaf import Leaf
 from testbed.roles.messages import Request
 from testbed.roles.once import taken_once
 from testbed.roles.poller import Polls
+from testbed.roles.retry import RetryingRoot
 from testbed.roles.root import Root, Stream
 from testbed.roles.schedule import Schedule
 from testbed.roles.server import Server
@@ -97,7 +101,15 @@ def build_role(name: str, world: World, env: Environment) -> Role:
         "leaf": _build_leaf,
         "server": _build_server,
     }
-    return taken_once(builders[node.kind](node, world, env), world.scenario)
+    if node.kind == "server" or not retries_requests(world.scenario):
+        return taken_once(builders[node.kind](node, world, env), world.scenario)
+    role = builders[node.kind](node, world, PlainWorld(env))
+    return taken_once(AttemptKeys(role), world.scenario)
+
+
+def retries_requests(scenario: Scenario) -> bool:
+    """Whether a request may be sent more than once."""
+    return any(each.retries is not None for each in scenario.classes.values())
 
 
 def _build_root(node: Node, world: World, env: Environment) -> Root:
@@ -117,7 +129,12 @@ def _build_root(node: Node, world: World, env: Environment) -> Root:
     ]
     plan = world.plan.of_root(node.index)
     drawn = [cell for cell, words in scenario.cells.items() if words.leaf.pick == "random"]
-    return Root(
+    make_root: Callable[..., Root] = Root
+    classes = [scenario.classes[line.class_] for line in scenario.roots[root].traffic]
+    retries, cancels = [each.retries for each in classes], [each.cancel for each in classes]
+    if any(retries) or any(cancels):
+        make_root = partial(RetryingRoot, seed=scenario.seed, retries=retries, cancels=cancels)
+    return make_root(
         env,
         node.name,
         streams,
@@ -249,7 +266,9 @@ def _build_leaf(node: Node, world: World, env: Environment) -> Leaf:
     reports = reports_of(scenario, node.cell)
     servers = topology.servers[node.cell]
     polled = polls_servers(scenario, node.cell)
-    return Leaf(
+    cancels = [each.cancel for each in scenario.classes.values()]
+    make_leaf: Callable[..., Leaf] = partial(CancellingLeaf, cancels=cancels) if any(cancels) else Leaf
+    return make_leaf(
         env,
         node.name,
         view=view,

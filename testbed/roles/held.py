@@ -57,6 +57,14 @@ class Held:
         """The oldest leaves; there must be one."""
         return self._waiting.popleft()
 
+    def drop(self, request_id: int) -> Waiting | None:
+        """The one with this id leaves; None if it is not held."""
+        for waiting in self._waiting:
+            if waiting.request.request_id == request_id:
+                self._waiting.remove(waiting)
+                return waiting
+        return None
+
     def take_all(self) -> list[Waiting]:
         """All leave, the oldest first."""
         waiting = list(self._waiting)

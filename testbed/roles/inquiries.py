@@ -60,6 +60,13 @@ class Inquiries:
         inquiry.answers.append((target, reply))
         return self._close(first) if len(inquiry.answers) >= inquiry.needed else None
 
+    def drop(self, request_id: int) -> Inquiry | None:
+        """Close the one with this id; None if it does not wait."""
+        for first, inquiry in self._open.items():
+            if inquiry.request.request_id == request_id:
+                return self._close(first)
+        return None
+
     def take_expired(self, now_s: float) -> list[Inquiry]:
         """Close all whose time is up."""
         return [

@@ -16,9 +16,11 @@ from testbed.scenario.link_words import LinkLine
 from testbed.scenario.policy_words import Policy
 from testbed.scenario.quantity import Dimension, Rate, Step, WallDuration
 from testbed.scenario.relative import Relative
+from testbed.scenario.resilience_words import Retries
 from testbed.scenario.words import (
     Count,
     DurationFromZero,
+    Flag,
     Loss,
     Name,
     NotNegative,
@@ -110,11 +112,14 @@ class TrafficClass(Words):
     """A class of requests: the tokens they bring and how long a client waits.
 
     With `sessions` or `prefixes` the prompt is the shared prefix, the conversation so far, and `prompt_tokens` more.
+    With `cancel` a request whose time is up is called back, so that its place at a server is free at once.
     """
 
     prompt_tokens: Tokens = Tokens(fixed=1)
     output_tokens: Tokens = Tokens(fixed=1)
     timeout: PositiveDuration = 30.0
+    cancel: Flag = False
+    retries: Retries | None = None
     slo: Slo | None = None
     prefixes: Prefixes | None = None
     sessions: Sessions | None = None

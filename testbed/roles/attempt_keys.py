@@ -1,0 +1,70 @@
+"""A role for which every attempt of a request is a request of its own.
+
+A root may send a request again while its earlier attempt is still somewhere: at the same leaf even, or with a reply on
+its way. Roles keep requests by id, so inside a role that stands behind this border an id carries the attempt as well.
+Messages that leave it, and the rows of its records, have the plain id again. Roles stand behind it only where the
+scenario has retries, so nobody else pays for it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from testbed.roles.environment import Environment, Role
+from testbed.roles.messages import Cancel, FirstToken, Message, Reply, Request, Setting
+
+_BITS = 40  # a plan has far fewer than 2**40 requests
+_PLAIN = (1 << _BITS) - 1
+_KEYED = (Request, Reply, FirstToken, Cancel)
+_KEYED_TABLES = frozenset(("dispatches", "holds", "late_replies", "visits"))
+
+
+def attempt_key(request_id: int, attempt: int) -> int:
+    """The id under which a role keeps this attempt; that of the first is the request's own."""
+    return (request_id & _PLAIN) | attempt << _BITS
+
+
+class PlainWorld:
+    """The environment of a role behind the border: what goes out has plain ids."""
+
+    def __init__(self, env: Environment) -> None:
+        """All but messages and rows goes through untouched."""
+        self.now_s = env.now_s
+        self.rng = env.rng
+        self.set_timer = env.set_timer
+        self.cancel_timer = env.cancel_timer
+        self._send = env.send
+        self._record = env.record
+
+    def send(self, target: str, message: Message) -> None:
+        """Send with the plain id."""
+        if isinstance(message, _KEYED) and message[0] > _PLAIN:
+            message = message._replace(request_id=message[0] & _PLAIN)
+        self._send(target, message)
+
+    def record(self, table: str, row: tuple[Any, ...]) -> None:
+        """Record with the plain id; of decisions, which have no attempt, those of first attempts alone."""
+        if table in _KEYED_TABLES:
+            row = (row[0] & _PLAIN, *row[1:])
+        elif table == "decisions" and row[0] > _PLAIN:
+            return
+        self._record(table, row)
+
+
+class AttemptKeys:
+    """Hands messages on to its role under the ids of their attempts."""
+
+    def __init__(self, role: Role) -> None:
+        """`role` is to have a `PlainWorld` for its environment."""
+        self.start = role.start
+        self.on_timer = role.on_timer
+        self.stop = role.stop
+        self.is_idle = role.is_idle
+        self.gauges = role.gauges
+        self._hand_on = role.on_message
+
+    def on_message(self, source: str, message: Message | Setting) -> None:
+        """Take a message."""
+        if isinstance(message, _KEYED) and message[1]:
+            message = message._replace(request_id=attempt_key(message[0], message[1]))
+        self._hand_on(source, message)

@@ -1,0 +1,33 @@
+"""The words of what a service does against failure and overload: retries, and limits on what is taken in.
+
+All are off unless given, and a scenario without them runs without their code.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from testbed.scenario.words import DurationFromZero, Loss, PositiveDuration, Words
+
+Retryable = Literal["failed", "timed_out", "shed"]
+
+
+class Retries(Words):
+    """A root sends a request of this class again when an attempt ended badly and its client still waits.
+
+    Attributes:
+        attempts: sendings of one request at the most, the first among them.
+        on: the outcomes of an attempt after which there is another one.
+        attempt_timeout: an attempt without a reply for so long after its sending has timed out; the class's timeout,
+            which counts from the planned arrival, ends all of them.
+        backoff: before the second attempt, doubled before each further one, times a draw between 0.5 and 1.
+        budget: retries at the most, as a share of first sendings.
+    """
+
+    attempts: Annotated[int, Field(strict=True, ge=2, le=100)] = 3
+    on: Annotated[tuple[Retryable, ...], Field(min_length=1)] = ("failed", "timed_out", "shed")
+    attempt_timeout: PositiveDuration | None = None
+    backoff: DurationFromZero = 0.0
+    budget: Loss | None = None

@@ -1,0 +1,213 @@
+"""Retries and cancellation in whole runs under virtual time: what they cost, what they save, and that nothing is lost count of."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from testbed.analysis.laws import all_laws
+from testbed.analysis.records import ended_s
+from testbed.analysis.summary import summarize_arm
+from testbed.scenario.topology import build_topology
+from tests.laws.virtual_run import VirtualRun, run_text, run_words
+
+TEXT = """
+name: again
+duration: 4 s
+drain: 10 s
+cells:
+  us: {{servers: 2, service: {{slots: 2, exponential: 40 ms}}}}
+  eu: {{servers: 2, service: {{slots: 2, exponential: 40 ms}}}}
+roots:
+  a: {{traffic: [{{class: sand, rate: 100 /s, policy: random}}]}}
+classes: {{sand: {{timeout: 1 s, {words}}}}}
+policies: {{random: {{kind: random}}}}
+links:
+  - {{from: root.*, to: cell.*, path: request, delay: 10 ms, loss: {loss}}}
+  - {{from: cell.*, to: root.*, path: reply, delay: 10 ms}}
+"""
+
+
+def counts(tmp_path: Path, words: str, loss: str = "10 %") -> dict[str, Any]:
+    run = run_text(tmp_path / str(len(list(tmp_path.iterdir()))), TEXT.format(words=words, loss=loss))
+    found: dict[str, Any] = summarize_arm(run.scenario, run.tables, run.outcome, ())["requests"]
+    return found
+
+
+def test_retries_make_up_for_what_links_lose(tmp_path) -> None:
+    once = counts(tmp_path, "cancel: true")
+    again = counts(tmp_path, "cancel: true, retries: {attempt_timeout: 250 ms}")
+
+    assert once["timed_out"] > 0.05 * once["planned"]
+    assert again["timed_out"] < 0.3 * once["timed_out"]
+    assert again["attempts"] > again["planned"]
+
+
+def test_retries_of_an_impatient_root_make_a_storm_that_a_budget_and_cancellation_prevent(tmp_path) -> None:
+    """Work that nobody waits for keeps the servers busy, so that more attempts time out."""
+    storm = counts(tmp_path, "retries: {attempt_timeout: 200 ms}")
+    budget = counts(tmp_path, "retries: {attempt_timeout: 200 ms, budget: 10 %}")
+    called_back = counts(tmp_path, "cancel: true, retries: {attempt_timeout: 200 ms}")
+
+    assert storm["attempts"] > 1.5 * storm["planned"]
+    assert budget["attempts"] <= 1.1 * budget["planned"]
+    assert storm["completed"] < 0.75 * budget["completed"]
+    assert storm["completed"] < 0.75 * called_back["completed"]
+
+
+def test_what_is_called_back_frees_its_slot(tmp_path) -> None:
+    """One slot, work of 5 s, patience of 1 s: without a call the second request waits for the first one's work."""
+    text = """
+name: slot
+duration: 10 s
+drain: 1 s
+cells: {{us: {{servers: 1, service: {{slots: 1, fixed: 5 s}}}}}}
+roots: {{a: {{traffic: [{{class: sand, rate: 0.4 /s, arrivals: evenly_spaced, policy: random}}]}}}}
+classes: {{sand: {{timeout: 1 s, cancel: {cancel}}}}}
+policies: {{random: {{kind: random}}}}
+links: [{{from: root.*, to: cell.*, delay: 10 ms}}]
+"""
+    most = {}
+    for cancel in ("false", "true"):
+        run = run_text(tmp_path / cancel, text.format(cancel=cancel))
+        samples = run.tables["cells"]
+        most[cancel] = int((samples["queued"] + samples["running"]).max())
+
+    assert most["false"] > 1
+    assert most["true"] == 1
+
+
+def test_the_table_of_requests_tells_of_the_last_attempt_and_how_many_there_were(tmp_path) -> None:
+    run = run_text(tmp_path, TEXT.format(words="retries: {attempt_timeout: 250 ms}", loss="30 %"))
+
+    requests = run.tables["requests"]
+    attempts, completed = requests["attempts"], requests["outcome"] == "completed"
+    gone_on = (attempts > 1) & completed
+    assert set(attempts) == {1, 2, 3}
+    assert gone_on.any()
+    assert (requests["sent_at_s"] - requests["planned_at_s"])[gone_on] == pytest.approx(
+        0.25 * (attempts[gone_on] - 1), abs=1e-6
+    )
+    assert_sound(run)
+
+
+@st.composite
+def words_of_retries(draw: st.DrawFn) -> dict[str, Any]:
+    return {
+        "attempts": draw(st.integers(2, 5)),
+        "attempt_timeout": draw(st.sampled_from(("40 ms", "150 ms"))),
+        "on": draw(st.sampled_from((["timed_out"], ["failed", "timed_out", "shed"]))),
+        **draw(st.sampled_from(({}, {"backoff": "30 ms"}, {"budget": "20 %"}))),
+    }
+
+
+@st.composite
+def scenarios(draw: st.DrawFn) -> dict[str, Any]:
+    """Two roots, two cells, losses, copies and delays that jitter; some classes retry, some call back."""
+    services = (
+        {"service": {"slots": 2, "exponential": "30 ms"}},
+        {"service": {"rate_curve": {"capacity": "60 /s", "half": 3}}},
+        {"profile": "small", "max_sequences": 4},
+    )
+    policies = (
+        {"kind": "random"},
+        {"kind": "least_cost", "view": "own_counts"},
+        {"kind": "two_choices", "own_counts": "add", "decision_time": "5 ms"},
+        {
+            "kind": "least_cost",
+            "stale": "ignored",
+            "stale_after": "60 ms",
+            "when_none": "hold",
+            "hold_queue": 5,
+        },
+    )
+    patience = [
+        {
+            "timeout": timeout,
+            "output_tokens": 12,
+            "cancel": draw(st.booleans()),
+            **({"retries": draw(words_of_retries())} if draw(st.integers(0, 3)) else {}),
+        }
+        for timeout in ("300 ms", "1 s")
+    ]
+    impaired = {
+        "delay": "10 ms",
+        "jitter": {"exponential": "8 ms"},
+        "loss": draw(st.sampled_from(("0 %", "10 %"))),
+    }
+    return {
+        "name": "random",
+        "duration": "1 s",
+        "drain": "20 s",
+        "seed": draw(st.integers(0, 1000)),
+        "cells": {
+            name: {
+                "servers": 2,
+                **draw(st.sampled_from(services)),
+                "leaf": {
+                    "policy": draw(st.sampled_from(("inside", "asking"))),
+                    "count": draw(st.integers(1, 2)),
+                },
+            }
+            for name in ("us", "eu")
+        },
+        "roots": {
+            name: {
+                "traffic": [
+                    {"class": "sand", "policy": "one", "rate": "60 /s"},
+                    {"class": "stone", "policy": "one", "rate": "20 /s"},
+                ]
+            }
+            for name in "ab"
+        },
+        "classes": dict(zip(("sand", "stone"), patience, strict=True)),
+        "policies": {
+            "one": draw(st.sampled_from(policies)),
+            "inside": draw(st.sampled_from(policies[:3])),
+            "asking": {"kind": "prequal", "mode": "sync", "probes_per_request": 2.0},
+        },
+        "links": [
+            {
+                "from": "root.*",
+                "to": "cell.*",
+                **impaired,
+                "duplicate": draw(st.sampled_from(("0 %", "20 %"))),
+            },
+            {"from": "cell.*", "to": "root.*", **impaired},
+            {"from": "*/leaf-*", "to": "*/server-*", **impaired},
+            {"from": "*/server-*", "to": "*/leaf-*", **impaired},
+        ],
+    }
+
+
+@settings(max_examples=12, deadline=None, derandomize=True, database=None)
+@given(scenarios())
+def test_every_request_is_accounted_for_and_no_count_is_off_at_the_end(words: dict[str, Any]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        run = run_words(Path(folder) / "main", words)
+
+    assert_sound(run)
+
+
+def assert_sound(run: VirtualRun) -> None:
+    """All laws hold, all requests have an outcome, no link has lost count, and in the end nothing is in flight."""
+    ended = ended_s(run.scenario, run.outcome)
+    laws = all_laws(run.scenario, build_topology(run.scenario), run.tables, ended)
+    assert [law for law in laws if not law.holds] == []
+    assert [line for line in run.outcome.ledger if line.gap] == []
+    assert run.outcome.drained  # every role has counted itself free
+    requests = run.tables["requests"]
+    assert not (requests["outcome"] == "unfinished").any()
+    for name in run.scenario.classes:
+        mine = requests["class"] == name
+        assert requests["attempts"][mine].max(initial=0) <= _most_attempts(run, name)
+
+
+def _most_attempts(run: VirtualRun, name: str) -> int:
+    retries = run.scenario.classes[name].retries
+    return 1 if retries is None else retries.attempts
