@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from testbed.draw import key_base, uniform
+from testbed.roles.admission import LimitedLeaf, LimitedServer
 from testbed.roles.attempt_keys import AttemptKeys, PlainWorld
 from testbed.roles.cancelling import CancellingLeaf
 from testbed.roles.changes import Changes
@@ -268,6 +269,8 @@ def _build_leaf(node: Node, world: World, env: Environment) -> Leaf:
     polled = polls_servers(scenario, node.cell)
     cancels = [each.cancel for each in scenario.classes.values()]
     make_leaf: Callable[..., Leaf] = partial(CancellingLeaf, cancels=cancels) if any(cancels) else Leaf
+    if cell.leaf.limit is not None:
+        make_leaf = partial(LimitedLeaf, limit=cell.leaf.limit, cancels=cancels)
     return make_leaf(
         env,
         node.name,
@@ -302,7 +305,10 @@ def _build_server(node: Node, world: World, env: Environment) -> Server:
     first_tokens: list[Request] | None = None
     if isinstance(service, Batch) and (counts_first_tokens(policy) or passes_first_tokens(scenario)):
         first_tokens = service.first_tokens = []
-    return Server(
+    make_server: Callable[..., Server] = Server
+    if cell.limit is not None:
+        make_server = partial(LimitedServer, limit=cell.limit)
+    return make_server(
         env,
         node.name,
         service=service,

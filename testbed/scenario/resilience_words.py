@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from testbed.scenario.words import DurationFromZero, Loss, PositiveDuration, Words
+from testbed.scenario.words import DurationFromZero, Loss, PositiveCount, PositiveDuration, Words
 
 Retryable = Literal["failed", "timed_out", "shed"]
 
@@ -31,3 +31,22 @@ class Retries(Words):
     attempt_timeout: PositiveDuration | None = None
     backoff: DurationFromZero = 0.0
     budget: Loss | None = None
+
+
+class Limit(Words):
+    """How many requests a leaf or a server takes in; one that comes when either number is reached is shed."""
+
+    in_flight: PositiveCount | None = None
+    queued: PositiveCount | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Limit:
+        if self.in_flight is None and self.queued is None:
+            raise ValueError("in_flight, queued or both are due, none is given")
+        return self
+
+    def is_reached(self, in_flight: int, queued: int) -> bool:
+        """Whether one more would be too many."""
+        return (self.in_flight is not None and in_flight >= self.in_flight) or (
+            self.queued is not None and queued >= self.queued
+        )

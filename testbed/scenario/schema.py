@@ -16,7 +16,7 @@ from testbed.scenario.link_words import LinkLine
 from testbed.scenario.policy_words import Policy
 from testbed.scenario.quantity import Dimension, Rate, Step, WallDuration
 from testbed.scenario.relative import Relative
-from testbed.scenario.resilience_words import Retries
+from testbed.scenario.resilience_words import Limit, Retries
 from testbed.scenario.words import (
     Count,
     DurationFromZero,
@@ -235,6 +235,7 @@ class Leaf(Words):
     policy: Name | None = None
     count: PositiveCount = 1
     pick: Literal["in_turn", "random"] = "in_turn"
+    limit: Limit | None = None
 
 
 class RateCurveWords(Words):
@@ -322,6 +323,7 @@ class Cell(Words):
     kv_tokens: PositiveCount | None = None
     step_tokens: PositiveCount | None = None
     prefix_cache_tokens: PositiveCount | None = None
+    limit: Limit | None = None
     leaf: Leaf = Leaf()
     reports: Reports | None = None
     server_reports: Reports = Reports()

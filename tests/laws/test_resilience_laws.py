@@ -96,6 +96,26 @@ def test_the_table_of_requests_tells_of_the_last_attempt_and_how_many_there_were
     assert_sound(run)
 
 
+@pytest.mark.parametrize("at", ["server", "leaf"])
+def test_a_limit_keeps_the_queue_short_and_sheds_the_rest(tmp_path, at) -> None:
+    """Twice the load that the servers can carry."""
+    limit = {"server": "limit: {in_flight: 3}", "leaf": "leaf: {limit: {in_flight: 6}}"}[at]
+    text = TEXT.format(words="cancel: false", loss="0 %").replace("rate: 100 /s", "rate: 400 /s")
+    text = text.replace("cells:\n  us: {servers: 2,", f"cells:\n  us: {{{limit}, servers: 2,")
+
+    run = run_text(tmp_path, text)
+
+    requests, samples = run.tables["requests"], run.tables["cells"]
+    us, shed = requests["cell"] == "us", requests["outcome"] == "shed"
+    assert 0.3 < shed[us].mean() < 0.7
+    assert not shed[~us].any()
+    in_flight = samples["queued"] + samples["running"]
+    assert in_flight[samples["cell"] == "us"].max() <= (3 if at == "server" else 6)
+    assert in_flight[samples["cell"] == "eu"].max() > 12
+    assert (requests["replied_at_s"] - requests["planned_at_s"])[us & ~shed].max() < 0.8
+    assert_sound(run)
+
+
 @st.composite
 def words_of_retries(draw: st.DrawFn) -> dict[str, Any]:
     return {
@@ -149,7 +169,9 @@ def scenarios(draw: st.DrawFn) -> dict[str, Any]:
             name: {
                 "servers": 2,
                 **draw(st.sampled_from(services)),
+                **draw(st.sampled_from(({}, {}, {"limit": {"in_flight": 3}}, {"limit": {"queued": 2}}))),
                 "leaf": {
+                    **draw(st.sampled_from(({}, {}, {"limit": {"in_flight": 5}}))),
                     "policy": draw(st.sampled_from(("inside", "asking"))),
                     "count": draw(st.integers(1, 2)),
                 },

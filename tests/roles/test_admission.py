@@ -1,0 +1,66 @@
+"""Limits at the server: whom it sheds, and that what is due makes room first."""
+
+from __future__ import annotations
+
+import pytest
+
+from testbed.roles.admission import LimitedServer
+from testbed.roles.messages import Outcome, Request
+from testbed.roles.schedule import Schedule
+from testbed.scenario.resilience_words import Limit
+from testbed.serving.service import fixed_work
+from testbed.serving.slots import Slots
+from tests.roles.fake_environment import FakeEnvironment
+
+
+def make_server(env, **limit):
+    server = LimitedServer(
+        env,
+        "us/server-1",
+        service=Slots(slots=1, mean_s=0.5, draw=fixed_work, class_count=1),
+        samples=Schedule(0.1, 0.1),
+        reports=None,
+        leaves=["us/leaf-1"],
+        answers_probes=False,
+        limit=Limit(**limit),
+    )
+    server.start()
+    return server
+
+
+def outcomes(env):
+    return [(message.request_id, Outcome(message.outcome).name) for _, message in env.sent]
+
+
+def give(server, *request_ids):
+    for request_id in request_ids:
+        server.on_message("us/leaf-1", Request(request_id, 0, 0, 48, 8))
+
+
+@pytest.mark.parametrize(
+    ("limit", "shed"),
+    [({"in_flight": 2}, [3, 4]), ({"queued": 2}, [4]), ({"in_flight": 9, "queued": 1}, [3, 4])],
+)
+def test_a_request_beyond_the_limit_is_shed_at_once(limit, shed):
+    env = FakeEnvironment()
+    server = make_server(env, **limit)
+    give(server, 1, 2, 3, 4)
+
+    assert outcomes(env) == [(request_id, "SHED") for request_id in shed]
+    assert server.gauges() == (4, len(shed), 4 - len(shed))
+
+
+def test_what_has_finished_makes_room_for_what_arrives_at_the_same_instant():
+    env = FakeEnvironment()
+    server = make_server(env, in_flight=1)
+    give(server, 1)
+    env.at_s = 0.5
+    give(server, 2)
+
+    assert outcomes(env) == [(1, "COMPLETED")]
+    assert env.timers["step"] == 1.0
+
+
+def test_a_limit_has_a_number():
+    with pytest.raises(ValueError, match="in_flight, queued or both are due"):
+        Limit()
