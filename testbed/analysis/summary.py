@@ -40,6 +40,7 @@ from testbed.analysis.records import (
     rows,
 )
 from testbed.analysis.routing import routing_figures
+from testbed.analysis.server_shares import server_share_figures
 from testbed.analysis.settling import changes_s, settled_sojourn_s, shares_settled_s
 from testbed.analysis.slowdown import slowdown
 from testbed.analysis.sojourn import (
@@ -255,6 +256,7 @@ def _oscillation_figures(scenario: Scenario, found: Oscillation | None) -> Json:
 def _cells(scenario: Scenario, tables: Tables, counted: Table, window: Window) -> Json:
     sent = int((counted["cell"] != "").sum())
     busy = utilisations(build_topology(scenario), tables.get("cells", {}), window)
+    by_server = server_share_figures(scenario, tables["requests"], window)
     figures: Json = {}
     for cell in scenario.cells:
         requests = int((counted["cell"] == cell).sum())
@@ -265,6 +267,7 @@ def _cells(scenario: Scenario, tables: Tables, counted: Table, window: Window) -
             "in_flight_mean": in_flight,
             "in_flight_sd": deviation,
             "utilisation": busy[cell],
+            **by_server[cell],
         }
     return figures
 
