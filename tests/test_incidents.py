@@ -1,0 +1,69 @@
+"""Every public incident that is staged shows its fault in one arm, and not in the arm with the cure."""
+
+from __future__ import annotations
+
+import io
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from testbed.analysis.summary import summarize_arm, summarize_run
+from testbed.experiment import run_arm
+from testbed.record.read import read_tables
+from testbed.record.run_folder import ArmFolder
+from testbed.scenario.load import load_scenario
+from testbed.theory.check import describe
+
+INCIDENTS = Path(__file__).parents[1] / "scenarios" / "incidents"
+STAGED = sorted(INCIDENTS.glob("*.yaml"))
+
+
+@contextmanager
+def silent(arm, scenario, topology):
+    class Silent:
+        def show(self, progress):
+            pass
+
+    yield Silent()
+
+
+def compared(path):
+    """The file with those arms alone that its expectations look at."""
+    needed = {arm for each in load_scenario(path).expectations for arm in each.arms}
+    return load_scenario(path, arms=tuple(needed))
+
+
+@pytest.mark.parametrize("path", STAGED, ids=lambda path: path.stem)
+def test_an_incident_shows_in_the_fault_arm_and_not_in_the_cure(path, tmp_path):
+    file = compared(path)
+    summaries = {}
+    for arm, scenario in file.arms.items():
+        folder = ArmFolder(tmp_path / arm)
+        outcome = run_arm(folder, scenario, "virtual", silent)
+        summaries[arm] = summarize_arm(scenario, read_tables(folder.tables), outcome)
+
+    checked = summarize_run(file.name, summaries, file.expectations)["expectations"]
+
+    assert any(each["text"].startswith("fault") for each in checked)
+    assert any("cure" in each["text"] for each in checked)
+    assert [(each["text"], each["said"]) for each in checked if not each["met"]] == []
+
+
+@pytest.mark.parametrize("path", STAGED, ids=lambda path: path.stem)
+def test_an_incident_names_its_public_report_and_its_cure(path):
+    comment = load_scenario(path).comment
+
+    assert "#" in comment or "PR " in comment
+    assert "One sees" in comment
+
+
+def test_a_staleness_limit_below_the_report_period_is_warned_of_before_the_run():
+    page = io.StringIO()
+    console = Console(width=200, file=page)
+    for part in describe(load_scenario(INCIDENTS / "staleness_below_period.yaml", arms=("fault", "cure"))):
+        console.print(part)
+
+    assert "stale_after of distrustful, 200 ms, is below the age" in page.getvalue()
+    assert "stale_after of patient" not in page.getvalue()
