@@ -35,6 +35,7 @@ _CHAIN = (
     "first_token_at_s",
     "finished_at_s",
 )
+_UNTRUE = ("telemetry", "clock_skew", "clock_drift", "kill")
 _WAY_BACK = ("finished_at_s", "left_leaf_s", "replied_at_s")
 
 
@@ -54,7 +55,9 @@ def all_laws(scenario: Scenario, topology: Topology, tables: Tables, end_s: floa
     laws = [
         *outcome_conservation(requests, list(dict.fromkeys(requests["root"].tolist()))),
         *node_conservation(requests, topology),
-        *counter_conservation(requests, tables.get("observations", {}), topology),
+        *counter_conservation(
+            requests, tables.get("observations", {}), topology, _untrue(scenario, topology)
+        ),
         *little(requests, topology, end_s),
         *order_of_instants(requests),
         *link_causality(scenario, topology, requests),
@@ -94,17 +97,22 @@ def node_conservation(requests: Table, topology: Topology) -> list[Law]:
     return laws
 
 
-def counter_conservation(requests: Table, observations: Table, topology: Topology) -> list[Law]:
+def counter_conservation(
+    requests: Table, observations: Table, topology: Topology, untrue: frozenset[str] = frozenset()
+) -> list[Law]:
     """The arrivals that a leaf counted itself, as its reports tell, against the requests recorded there.
 
     A request that arrived in the very instant of the measurement may be counted or not. Requests sent more than
-    once would need a row per sending, so this law is not asked of a run with such requests.
+    once would need a row per sending, so this law is not asked of a run with such requests; nor of the leaves in
+    `untrue`, whose reports a fault keeps from telling the truth.
     """
     if not row_count(observations) or bool((requests["attempts"] > 1).any()):
         return []
     laws = []
     for names in topology.leaves.values():
         for leaf in names:
+            if leaf in untrue:
+                continue
             arrived = np.sort(requests["at_leaf_s"][requests["leaf"] == leaf])
             arrived = arrived[np.isfinite(arrived)]
             reports = observations["leaf"] == leaf
@@ -118,6 +126,16 @@ def counter_conservation(requests: Table, observations: Table, topology: Topolog
                 detail += f", first at {measured[i]:.3f} s: {counted[i]} counted, {high[i]} recorded"
             laws.append(Law("conservation", leaf, not wrong.any(), detail))
     return laws
+
+
+def _untrue(scenario: Scenario, topology: Topology) -> frozenset[str]:
+    """The nodes that faults have repeat old news, stamp it wrong, or count anew from their restart."""
+    return frozenset(
+        name
+        for fault in fault_plan(scenario, topology)
+        if any(getattr(fault.words, key) is not None for key in _UNTRUE)
+        for name in fault.nodes
+    )
 
 
 def little(requests: Table, topology: Topology, end_s: float) -> list[Law]:

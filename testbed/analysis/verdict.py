@@ -165,7 +165,8 @@ def _shortfall(requests: Table, outcome: RunOutcome, scenario: Scenario) -> Iter
     planned = int(due.sum())
     # what its root held until the end had arrived there in time
     never = ~np.isfinite(requests["sent_at_s"]) & np.isfinite(requests["held_s"])
-    unsent = int((due & never & (requests["outcome"] != "no_target")).sum())
+    excused = (requests["outcome"] == "no_target") | (requests["outcome"] == "lost")  # its root was dead
+    unsent = int((due & never & ~excused).sum())
     if planned:
         word = _word(unsent / planned, SHORTFALL)
         if word:

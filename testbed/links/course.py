@@ -56,6 +56,9 @@ class Course:
         effect, counts = self._effect, self._counts
         identity, attempt = message[0], message[1]
         self._number += 1
+        if effect.kill:
+            counts.dead += 1
+            return []
         if effect.cut or (effect.flap is not None and is_down(effect.flap, sent_at_s)):
             counts.cut += 1
             return []

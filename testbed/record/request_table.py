@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testbed.record.gather import Rows, Texts
+from testbed.record.outages import Outages
 from testbed.record.streams import cost_scales, plan_streams
 from testbed.roles.messages import Outcome
 from testbed.scenario.schema import Scenario
@@ -31,7 +32,9 @@ def requests_table(logged: dict[str, Rows], scenario: Scenario, topology: Topolo
     # A root that died leaves no row of a request; its leaf may still tell of it.
     attempt = _filled(np.zeros(number, dtype=np.int64), visits["attempt"], seen)
     attempt = _filled(attempt, dispatches["attempt"], dispatch)
-    outcome = _filled(np.full(number, int(Outcome.UNFINISHED)), dispatches["outcome"], dispatch)
+    never = _arrived_at_nobody(scenario, topology, plan, logged["applied"])
+    outcome = np.where(never, int(Outcome.LOST), int(Outcome.UNFINISHED))
+    outcome = _filled(outcome, dispatches["outcome"], dispatch)
     was_sent = ((dispatch != _NONE) | (seen != _NONE)) & (outcome != Outcome.NO_TARGET)
     was_sent &= ~_held_to_the_end(dispatches, dispatch)
     return {
@@ -48,6 +51,19 @@ def requests_table(logged: dict[str, Rows], scenario: Scenario, topology: Topolo
         **_at_root(logged, dispatch, attempt, cost_scales(scenario)[plan_streams(scenario, plan)]),
         **_in_cell(logged, topology, dispatch, attempt),
     }
+
+
+def _arrived_at_nobody(
+    scenario: Scenario, topology: Topology, plan: Plan, applied: Rows
+) -> NDArray[np.bool_]:
+    """Requests that were planned while their root was dead."""
+    outages = Outages(scenario, topology, applied)
+    at_s = plan.at_s / scenario.time_scale
+    never = np.zeros(plan.requests, dtype=bool)
+    for i, root in enumerate(scenario.roots):
+        for from_s, until_s in outages.of(root_name(root), "kill"):
+            never |= (plan.root == i) & (at_s >= from_s) & (at_s < until_s)
+    return never
 
 
 def _held_to_the_end(dispatches: Rows, dispatch: Places) -> NDArray[np.bool_]:

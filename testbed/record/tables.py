@@ -33,6 +33,7 @@ _DROPS = (
     Column("dropped_loss", "int", "of these, dropped by chance, as the link's loss has it"),
     Column("dropped_cut", "int", "dropped as a partition cut the link or it was down flapping"),
     Column("dropped_queue", "int", "dropped as the queue before the link's rate was full"),
+    Column("dropped_dead", "int", "dropped as the process at its end was dead"),
     Column("duplicated", "int", "copies made"),
     Column("reordered", "int", "messages released before one that was sent earlier"),
 )
@@ -110,6 +111,7 @@ LOGGED: dict[str, tuple[Column, ...]] = {
             "busy_s", "float", "busy time since the run began; NaN from a leaf, which does not know it", 1
         ),
         Column("arrivals_by_class", "ints", "requests received of each class since the run began"),
+        Column("clock_error_s", "float", "the stamp less the true instant, where a fault skews the clock", 1),
     ),
     # a root writes a row per cell for each update of its probabilities
     "updates": (

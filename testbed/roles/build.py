@@ -144,7 +144,13 @@ def _build_root(node: Node, world: World, env: Environment) -> Root:
         scenario.records.decisions,
         polls=_leaf_polls(node, world),
         leaf_draws={cell: key_base(scenario.seed, node.name, cell, "leaf") for cell in drawn},
+        fault_base=_fault_base(scenario, node),
     )
+
+
+def _fault_base(scenario: Scenario, node: Node) -> int:
+    """The key of the draws of a node's faults."""
+    return key_base(scenario.seed, node.name, "fault")
 
 
 def _leaf_polls(node: Node, world: World) -> list[Polls]:
@@ -288,6 +294,7 @@ def _build_leaf(node: Node, world: World, env: Environment) -> Leaf:
         passes_first_tokens=passes_first_tokens(scenario),
         changes=_changes(reports),
         polls=_polls(servers, cell.server_reports, node, topology) if polled else None,
+        fault_base=_fault_base(scenario, node),
     )
 
 
@@ -319,6 +326,7 @@ def _build_server(node: Node, world: World, env: Environment) -> Server:
         leaves=list(topology.leaves[node.cell]),
         queues_when_idle=isinstance(policy, IdleQueuePolicy),
         answers_probes=sends_probes(policy),
+        fault_base=_fault_base(scenario, node),
     )
 
 

@@ -5,11 +5,17 @@ from __future__ import annotations
 import random
 from typing import Any, Protocol
 
-from testbed.roles.messages import Message, Setting
+from testbed.roles.messages import Message, Rotation, Setting
+
+LIFE_BITS = 32  # what a node numbers itself begins here in each life, so that no two messages are alike
 
 
 class Environment(Protocol):
     """All that a role may ask of the world around it."""
+
+    @property
+    def life(self) -> int:
+        """How often this node was started before; above 0 it begins in the middle of a run."""
 
     def now_s(self) -> float:
         """Seconds since the run began."""
@@ -34,16 +40,16 @@ class Role(Protocol):
     """A node's behaviour: messages and timers in, effects through its environment out."""
 
     def start(self) -> None:
-        """The run begins (time 0): set the first timers."""
+        """The run begins (time 0), or this node's new life in it: set the first timers."""
 
-    def on_message(self, source: str, message: Message | Setting) -> None:
-        """A message has arrived; a setting comes from the engine, from no source."""
+    def on_message(self, source: str, message: Message | Setting | Rotation) -> None:
+        """A message has arrived; a setting or a rotation comes from the engine, from no source."""
 
     def on_timer(self, name: str) -> None:
         """A timer has fired."""
 
-    def stop(self) -> None:
-        """The run is over: record what is still open."""
+    def stop(self, *, killed: bool = False) -> None:
+        """The run is over, or this node dies: record what is still open as unfinished, or as lost."""
 
     def is_idle(self) -> bool:
         """Nothing planned is still to come and nothing is open."""

@@ -14,7 +14,9 @@ Where the policy asks servers before it chooses, the request waits until enough 
 so is up. It counts as waiting in the cell, and its timeout runs on, though it may be noticed late by as much.
 
 Messages seen: `Request` and `Poll` from roots; `Reply`, `Report` and `ProbeReply` from servers. A reply to a request that has
-timed out here is late and dropped; a reply to one that was never given to that server is an error.
+timed out here is late and dropped; a reply to one that was never given to that server is an error, unless an earlier
+life of this leaf gave it. `Setting` and `Rotation` come from the engine: what faults make of its reports and counts, and
+which servers take no new requests.
 
 Queued or running? Only a server knows. Each of its replies tells how many of its requests wait, and the leaf
 takes that share of its own requests there to be waiting. Each reply also tells the tokens that its server has still
@@ -32,10 +34,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from testbed.roles.changes import Changes
-from testbed.roles.environment import Environment
+from testbed.roles.environment import LIFE_BITS, Environment
 from testbed.roles.held import Held, Waiting
 from testbed.roles.inquiries import Inquiries, Inquiry
 from testbed.roles.latency_model import LatencyModel
+from testbed.roles.leak import Leak
 from testbed.roles.messages import (
     FirstToken,
     Message,
@@ -46,10 +49,12 @@ from testbed.roles.messages import (
     Reply,
     Report,
     Request,
+    Rotation,
     Setting,
 )
 from testbed.roles.poller import Poller, Polls
 from testbed.roles.schedule import Schedule
+from testbed.roles.telemetry import Telemetry
 from testbed.routing.policy import Hooks, Policy
 from testbed.routing.view import Target, View
 
@@ -104,6 +109,7 @@ class Leaf:
         polls: Polls | None = None,
         decision_s: float = 0.0,
         passes_first_tokens: bool = False,
+        fault_base: int = 0,
     ) -> None:
         """Args:
         env: the world around.
@@ -122,6 +128,7 @@ class Leaf:
         polls: how servers are asked to report; None: they do so unasked.
         decision_s: time from reading the view until a decision takes effect.
         passes_first_tokens: roots are told of first tokens too.
+        fault_base: keys the draws of its faults.
         """
         self._env = env
         self._name = name
@@ -156,25 +163,27 @@ class Leaf:
         self._arrivals_by_class = [0] * len(timeouts_s)
         self._finished = 0
         self._error_fraction = 0.0
-        self._sequence = 0
-        self._probe_id = 0
+        self._sequence = self._probe_id = env.life << LIFE_BITS
+        self._telemetry = Telemetry()
+        self._leak = Leak(fault_base)
         self._probed_at_s = 0.0
         self._inquiries = Inquiries(hooks.ask_timeout_s)
 
     def start(self) -> None:
         """Wait for the first report."""
+        now_s = self._env.now_s()
         if self._reports is not None:
-            self._env.set_timer("report", self._reports.next_at_s)
+            self._env.set_timer("report", self._reports.first_s(now_s))
         if self._poller is not None:
             self._poller.start()
         if self._hooks.idle_probe_after_s < math.inf:
-            self._env.set_timer("idle", self._hooks.idle_probe_after_s)
+            self._env.set_timer("idle", now_s + self._hooks.idle_probe_after_s)
         if self._hooks.on_tick is not None:
             self._ticks = Schedule(self._hooks.tick_interval_s, self._hooks.tick_interval_s)
-            self._env.set_timer("tick", self._ticks.next_at_s)
+            self._env.set_timer("tick", self._ticks.first_s(now_s))
 
-    def on_message(self, source: str, message: Message | Setting) -> None:
-        """Take a request, or what a server says."""
+    def on_message(self, source: str, message: Message | Setting | Rotation) -> None:
+        """Take a request, what a server says, or what a fault changes."""
         match message:
             case Request():
                 self._on_request(source, message)
@@ -188,6 +197,10 @@ class Leaf:
                 self._on_first_token(message)
             case Poll():
                 self._send_report([source])
+            case Setting():
+                self._on_setting(message)
+            case Rotation():
+                self._on_rotation(message)
             case _:
                 raise RuntimeError(f"{self._name}: {message} from {source}: not for a leaf")
 
@@ -211,18 +224,20 @@ class Leaf:
         else:
             self._expire(int(name.partition(":")[2]))
 
-    def stop(self) -> None:
-        """The run is over: what is open stays unfinished."""
+    def stop(self, *, killed: bool = False) -> None:
+        """The run is over: what is open stays unfinished. If the leaf dies, it leaves the cell now, and is lost."""
+        outcome = Outcome.LOST if killed else Outcome.UNFINISHED
+        left_at_s = self._env.now_s() if killed else float("nan")
         for requests in self._open:
             for opened in requests.values():
                 if self._is_undecided(opened.request):
-                    self._record_unsent(opened.request, Outcome.UNFINISHED, opened.at_leaf_s, float("nan"))
+                    self._record_unsent(opened.request, outcome, opened.at_leaf_s, left_at_s)
                 else:
-                    self._record(opened, Outcome.UNFINISHED, float("nan"))
+                    self._record(opened, outcome, left_at_s)
         for inquiry in self._inquiries.open():
-            self._record_unsent(inquiry.request, Outcome.UNFINISHED, inquiry.at_leaf_s, float("nan"))
+            self._record_unsent(inquiry.request, outcome, inquiry.at_leaf_s, left_at_s)
         for waiting in self._held.take_all():
-            self._record_unsent(waiting.request, Outcome.UNFINISHED, waiting.arrived_at_s, float("nan"))
+            self._record_unsent(waiting.request, outcome, waiting.arrived_at_s, left_at_s)
 
     def is_idle(self) -> bool:
         """Nothing is open."""
@@ -231,6 +246,20 @@ class Leaf:
     def gauges(self) -> tuple[int, int, int]:
         """(requests received, finished, in flight)."""
         return self._arrivals, self._finished, self._in_flight
+
+    def _on_setting(self, setting: Setting) -> None:
+        if setting.key == "leak":
+            self._leak.fraction = setting.value
+        else:
+            known = self._telemetry.take(setting.key, setting.value, self._env.now_s())
+            assert known, f"{self._name}: {setting} is not for a leaf"
+
+    def _on_rotation(self, rotation: Rotation) -> None:
+        """A server goes out of rotation, or comes back: then there may be a place for what is held."""
+        now_s = self._view.now_s = self._env.now_s()
+        self._view.rotate(rotation.target, inside=rotation.inside)
+        if self._waiting:
+            self._release(now_s)
 
     def _on_request(self, root: str, request: Request) -> None:
         view = self._view
@@ -459,6 +488,8 @@ class Leaf:
 
     def _on_late_reply(self, source: str, reply: Reply) -> None:
         if reply.request_id not in self._timed_out:
+            if self._env.life:
+                return  # an earlier life of this leaf had given it
             raise RuntimeError(
                 f"{self._name}: {reply} from {source} at {self._env.now_s():.6f} s, a request that is neither open nor timed out here"
             )
@@ -512,13 +543,15 @@ class Leaf:
             for opened, waiting, asked in zip(self._open, held, asking, strict=True)
         )
         report = Report(
-            self._sequence, 0, now_s, queued, self._in_flight - queued, by_class,
+            self._sequence, 0, now_s, queued, self._in_flight - queued + self._leak.count, by_class,
             *self._outstanding_tokens(), self._arrivals, self._error_fraction,
             model.speed, model.fitted_a_s, model.fitted_b_s, model.model_error, arrivals_by_class=tuple(self._arrivals_by_class),
         )  # fmt: skip
         self._sequence += 1
-        for root in roots:
-            self._env.send(root, report)
+        told = self._telemetry.report(report)
+        if told is not None:
+            for root in roots:
+                self._env.send(root, told)
 
     def _expire(self, index: int) -> None:
         """Give up every request of a class whose time is up, and wait for the next deadline."""
@@ -543,8 +576,9 @@ class Leaf:
             self._return_unsent(waiting, Outcome.TIMED_OUT, now_s)
             return
         self._area(opened.server, now_s)
-        opened.server.on_answered(request_id)
-        self._count_waiting(opened.server)
+        if not self._leak.takes(request_id, opened.request.attempt):
+            opened.server.on_answered(request_id)
+            self._count_waiting(opened.server)
         self._timed_out.add(request_id)
         if self._hooks.on_reply is not None:
             self._hooks.on_reply(opened.server, now_s - opened.sent_at_s, Outcome.TIMED_OUT)

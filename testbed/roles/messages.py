@@ -85,6 +85,7 @@ class Report(NamedTuple):
     model_error: float  # mean relative error of the scaled prediction
     busy_s: float = math.nan  # of a server: busy time since the run began; a leaf does not know it
     arrivals_by_class: tuple[int, ...] = ()  # requests received of each class, in the scenario's order
+    clock_error_s: float = 0.0  # the stamp less the true instant: for the records, no balancer knows it
 
 
 class Probe(NamedTuple):
@@ -123,6 +124,13 @@ class Setting(NamedTuple):
 
     key: str
     value: float
+
+
+class Rotation(NamedTuple):
+    """The engine to a balancer: a fault has taken a target out of rotation, or put it back. Never crosses a link."""
+
+    target: str  # a server; a cell, or one of its leaves
+    inside: bool
 
 
 Message = Request | Reply | Report | Probe | ProbeReply | Poll | FirstToken | Cancel

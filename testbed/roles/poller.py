@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from testbed.roles.environment import Environment
+from testbed.roles.environment import LIFE_BITS, Environment
 from testbed.roles.messages import Poll
 from testbed.roles.schedule import Schedule
 
@@ -40,11 +40,11 @@ class Poller:
         self._in_series = polls.in_series
         self._left: deque[str] = deque()  # of a round in series, not asked yet
         self._asked = ""  # the one whose report is waited for
-        self._sequence = 0
+        self._sequence = env.life << LIFE_BITS
 
     def start(self) -> None:
         """Wait for the first period."""
-        self._env.set_timer(self._timer, self._schedule.next_at_s)
+        self._env.set_timer(self._timer, self._schedule.first_s(self._env.now_s()))
 
     def on_timer(self) -> None:
         """A period begins."""

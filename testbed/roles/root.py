@@ -11,7 +11,11 @@ A report or a reply may make a cell usable again; a fault that changes what is a
 
 Messages seen: `Report` (updates the view; policies that follow reports may move their shares) and `Reply` (closes
 the request; how long it travelled updates the measured round trip). A reply to a request that has timed out is
-late: counted, not an error. A reply to a request that was never sent is an error.
+late: counted, not an error. A reply to a request that was never sent is an error, unless an earlier life of this root
+sent it. `Setting` and `Rotation` come from the engine: a count that leaks; cells or leaves that take no new requests. A
+cell all of whose leaves are out is out itself.
+
+A root that is restarted goes on with the plan where it stands then: what was planned before is lost.
 
 Reports come unasked, or a root polls the leaves for them (see `poller`).
 
@@ -22,6 +26,7 @@ at that of its held requests, `decide:K` when its next decision takes effect.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +35,17 @@ from typing import NamedTuple
 from testbed.draw import uniform
 from testbed.roles.environment import Environment
 from testbed.roles.held import Held, Waiting
-from testbed.roles.messages import FirstToken, Message, Outcome, Reply, Report, Request, Setting
+from testbed.roles.leak import Leak
+from testbed.roles.messages import (
+    FirstToken,
+    Message,
+    Outcome,
+    Reply,
+    Report,
+    Request,
+    Rotation,
+    Setting,
+)
 from testbed.roles.poller import Poller, Polls
 from testbed.roles.schedule import Schedule
 from testbed.routing.policy import Hooks, Policy, Update
@@ -93,6 +108,7 @@ class Root:
         sampled_fraction: float,
         polls: Sequence[Polls] = (),
         leaf_draws: Mapping[str, int] | None = None,
+        fault_base: int = 0,
     ) -> None:
         """Args:
         env: the world around.
@@ -103,6 +119,7 @@ class Root:
         sampled_fraction: share of the decisions recorded with all candidates.
         polls: how leaves are asked for reports; those that report unasked are in none.
         leaf_draws: for cells whose leaf is drawn at random, what the draws are keyed by besides the request.
+        fault_base: keys the draws of its faults.
         """
         self._env = env
         self._name = name
@@ -128,9 +145,14 @@ class Root:
         self._waiting = 0  # in all of these
         self._deciding: list[deque[Request]] = [deque() for _ in streams]
         self._pollers = {f"poll:{k}": Poller(env, f"poll:{k}", each) for k, each in enumerate(polls)}
+        self._leak = Leak(fault_base)
+        self._out: set[str] = set()  # cells and leaves out of rotation
 
     def start(self) -> None:
         """Wait for the first arrival and the first tick of each policy."""
+        now_s = self._env.now_s()
+        if self._env.life:
+            self._next = bisect_left(self._plan.at_s, now_s)
         self._await_arrival()
         for poller in self._pollers.values():
             poller.start()
@@ -139,10 +161,10 @@ class Root:
                 name = f"tick:{index}"
                 schedule = Schedule(stream.hooks.tick_interval_s, stream.tick_phase_s)
                 self._ticks[name] = (index, schedule)
-                self._env.set_timer(name, schedule.next_at_s)
+                self._env.set_timer(name, schedule.first_s(now_s))
 
-    def on_message(self, source: str, message: Message | Setting) -> None:
-        """Take a reply or a report."""
+    def on_message(self, source: str, message: Message | Setting | Rotation) -> None:
+        """Take a reply, a report, or what a fault changes."""
         match message:
             case Reply():
                 self._on_reply(source, message)
@@ -150,6 +172,10 @@ class Root:
                 self._on_report(source, message)
             case FirstToken():
                 self._on_first_token(message)
+            case Setting(key="leak"):
+                self._leak.fraction = message.value
+            case Rotation():
+                self._on_rotation(message)
             case _:
                 raise RuntimeError(f"{self._name}: {message} from {source}: a root takes replies and reports")
 
@@ -169,15 +195,16 @@ class Root:
         else:
             self._expire(int(name.partition(":")[2]))
 
-    def stop(self) -> None:
-        """The run is over: what is open stays unfinished."""
+    def stop(self, *, killed: bool = False) -> None:
+        """The run is over: what is open stays unfinished. If the root dies, it is lost."""
+        outcome = Outcome.LOST if killed else Outcome.UNFINISHED
         for index, requests in enumerate(self._open):
             for request_id, opened in requests.items():
-                if not self._drop_undecided(index, request_id, opened, Outcome.UNFINISHED):
-                    self._record(request_id, opened, Outcome.UNFINISHED, NAN, NAN)
+                if not self._drop_undecided(index, request_id, opened, outcome):
+                    self._record(request_id, opened, outcome, NAN, NAN)
         for held in self._held:
             for waiting in held.take_all():
-                self._record_unsent(waiting.request, Outcome.UNFINISHED, waiting.arrived_at_s, NAN)
+                self._record_unsent(waiting.request, outcome, waiting.arrived_at_s, NAN)
 
     def is_idle(self) -> bool:
         """All planned requests have been sent and have come back, or timed out."""
@@ -186,6 +213,21 @@ class Root:
     def gauges(self) -> tuple[int, int, int]:
         """(requests sent, finished, open)."""
         return self._next, self._finished, len(self._stream_of) + self._waiting
+
+    def _on_rotation(self, rotation: Rotation) -> None:
+        """A cell or a leaf goes out of rotation, or comes back: then there may be a place for what is held."""
+        if rotation.inside:
+            self._out.discard(rotation.target)
+        else:
+            self._out.add(rotation.target)
+        cell = self._cell_of_leaf.get(rotation.target, rotation.target)
+        inside = cell not in self._out and not self._out.issuperset(self._leaves[cell])
+        now_s = self._env.now_s()
+        for stream in self._streams:
+            stream.view.now_s = now_s
+            stream.view.rotate(cell, inside=inside)
+        if self._waiting:
+            self._release_all(now_s)
 
     def _await_arrival(self) -> None:
         if self._next < self._planned:
@@ -331,9 +373,11 @@ class Root:
         leaves = self._leaves[cell]
         if len(leaves) == 1:
             return leaves[0]
+        if self._out:
+            leaves = tuple(leaf for leaf in leaves if leaf not in self._out)
         if cell in self._leaf_draws:
             return leaves[int(uniform(self._leaf_draws[cell], request_id) * len(leaves))]
-        turn = self._turn[cell]
+        turn = self._turn[cell] % len(leaves)
         self._turn[cell] = (turn + 1) % len(leaves)
         return leaves[turn]
 
@@ -365,6 +409,8 @@ class Root:
 
     def _on_late_reply(self, source: str, reply: Reply, now_s: float) -> None:
         if reply.request_id not in self._timed_out:
+            if self._env.life:
+                return  # an earlier life of this root had sent it
             raise RuntimeError(
                 f"{self._name}: {reply} from {source} at {now_s:.6f} s, a request that is neither open nor timed out here"
             )
@@ -419,7 +465,8 @@ class Root:
         if self._drop_undecided(index, request_id, opened, Outcome.TIMED_OUT):
             return
         self._timed_out.add(request_id)
-        opened.target.on_answered(request_id)
+        if not self._leak.takes(request_id, opened.attempt):
+            opened.target.on_answered(request_id)
         on_reply = self._streams[index].hooks.on_reply
         if on_reply is not None:
             on_reply(opened.target, self._env.now_s() - opened.sent_at_s, Outcome.TIMED_OUT)

@@ -23,6 +23,13 @@ class Schedule:
         self.skipped = 0
         self._count = 0
 
+    def first_s(self, now_s: float) -> float:
+        """The coming instant for a role that begins now; earlier ones were another life's."""
+        if self.next_at_s < now_s:
+            self._count = math.ceil((now_s - self.phase_s) / self.period_s)
+            self.next_at_s = self.phase_s + self._count * self.period_s
+        return self.next_at_s
+
     def passed(self, now_s: float) -> float:
         """Mark the coming instant as done at `now_s`, skip those missed, and return the next."""
         self._count += 1

@@ -3,10 +3,11 @@
 Theory of operation. The service model (a continuous batch, slots, or processor sharing) is a pure state machine;
 timer `step` fires at its next event. Whatever finished by then is answered, each at the instant the model planned.
 
-Messages seen: `Request` and `Probe` from leaves, `Cancel`, and `Setting` from the engine when a fault changes the
-speed. A request that could never fit into the memory is answered FAILED at once.
+Messages seen: `Request` and `Probe` from leaves, `Cancel`, and `Setting` from the engine when a fault changes how it
+works or what it tells. A request that could never fit into the memory is answered FAILED at once; one that fails as a
+fault has it, when its time is up, and it sees no service meanwhile.
 
-Timers: `step`; `sample` records the truth; `report` tells the leaves, where their policy reads reports.
+Timers: `step`; `fail`, when the next request fails; `sample` records the truth; `report` tells the leaves, where their policy reads reports.
 
 Where the leaves join idle queues there is no timer: a server reports when it runs out of work, to one leaf at random,
 in whose queue it then stands; when another leaf gives it a request it reports there once more, and stands in none.
@@ -15,7 +16,8 @@ in whose queue it then stands; when another leaf gives it a request it reports t
 from __future__ import annotations
 
 from testbed.roles.changes import Changes
-from testbed.roles.environment import Environment
+from testbed.roles.environment import LIFE_BITS, Environment
+from testbed.roles.failures import Failures
 from testbed.roles.messages import (
     Cancel,
     FirstToken,
@@ -27,9 +29,11 @@ from testbed.roles.messages import (
     Reply,
     Report,
     Request,
+    Rotation,
     Setting,
 )
 from testbed.roles.schedule import Schedule
+from testbed.roles.telemetry import Telemetry
 from testbed.serving.latency_memory import LatencyMemory
 from testbed.serving.service import Served, ServiceModel
 
@@ -50,6 +54,7 @@ class Server:
         leaves: list[str],
         answers_probes: bool,
         queues_when_idle: bool = False,
+        fault_base: int = 0,
     ) -> None:
         """Args:
         env: the world around.
@@ -61,6 +66,7 @@ class Server:
         leaves: the leaves to report to.
         answers_probes: leaves probe this server, so it remembers recent latencies.
         queues_when_idle: leaves keep queues of idle servers, so it reports when it becomes idle.
+        fault_base: keys the draws of its faults.
         """
         self._env = env
         self._name = name
@@ -73,21 +79,25 @@ class Server:
         self._memory = LatencyMemory() if answers_probes else None
         self._queue_rng = env.rng("idle") if queues_when_idle else None
         self._queue_at: str | None = None  # the leaf in whose queue of idle servers it stands
+        self._failures = Failures(fault_base)
+        self._telemetry = Telemetry()
+        self._is_absent = False
         self._leaf_of: dict[tuple[int, int], tuple[str, int]] = {}  # -> leaf, in flight when it came
         self._step_at_s = float("inf")
         self._arrivals = 0
         self._finished = 0
-        self._sequence = 0
+        self._sequence = env.life << LIFE_BITS
 
     def start(self) -> None:
         """Wait for the first sample and report."""
-        self._env.set_timer("sample", self._samples.next_at_s)
+        now_s = self._env.now_s()
+        self._env.set_timer("sample", self._samples.first_s(now_s))
         if self._reports is not None:
-            self._env.set_timer("report", self._reports.next_at_s)
+            self._env.set_timer("report", self._reports.first_s(now_s))
         self._join_idle_queue()
 
-    def on_message(self, source: str, message: Message | Setting) -> None:
-        """Take a request, a probe, a cancellation, or a change of speed."""
+    def on_message(self, source: str, message: Message | Setting | Rotation) -> None:
+        """Take a request, a probe, a cancellation, or what a fault sets."""
         match message:
             case Request():
                 self._on_request(source, message)
@@ -97,9 +107,8 @@ class Server:
                 self._on_cancel(message)
             case Poll():
                 self._send_report([source])
-            case Setting(key="speed"):
-                self._service.set_speed(message.value, self._env.now_s())
-                self._await_step()
+            case Setting():
+                self._on_setting(message)
             case _:
                 raise RuntimeError(f"{self._name}: {message} from {source}: not for a server")
 
@@ -111,17 +120,19 @@ class Server:
             self._await_step()
         elif name == "sample":
             self._sample()
+        elif name == "fail":
+            self._fail()
         else:
             self._report()
 
-    def stop(self) -> None:
-        """The run is over: record what is still here."""
+    def stop(self, *, killed: bool = False) -> None:
+        """The run is over, or the server dies: record what is still here."""
         for served in self._service.open():
             self._record(served)
 
     def is_idle(self) -> bool:
         """Nothing waits or runs."""
-        return not self._leaf_of
+        return not self._leaf_of and not self._failures
 
     def gauges(self) -> tuple[int, int, int]:
         """(requests received, finished, in flight)."""
@@ -130,6 +141,9 @@ class Server:
     def _on_request(self, leaf: str, request: Request) -> None:
         now_s = self._env.now_s()
         self._arrivals += 1
+        if self._failures.fraction and self._failures.take(leaf, request, now_s):
+            self._await_failure()
+            return
         if self._step_at_s <= now_s:  # what is due comes before what arrives now
             self._advance(now_s)
         if not self._service.fits(request):
@@ -161,9 +175,57 @@ class Server:
         now_s = self._env.now_s()
         in_flight = len(self._leaf_of)
         latency_s = self._memory.latency_s(in_flight, now_s) if self._memory is not None else 0.0
-        self._env.send(leaf, ProbeReply(probe.probe_id, 0, in_flight, latency_s, now_s))
+        reply = self._telemetry.reply(ProbeReply(probe.probe_id, 0, in_flight, latency_s, now_s))
+        if reply is not None:
+            self._env.send(leaf, reply)
+
+    def _on_setting(self, setting: Setting) -> None:
+        now_s = self._env.now_s()
+        match setting.key:
+            case "speed":
+                self._service.set_speed(setting.value, now_s)
+                self._await_step()
+            case "prefill":
+                self._service.set_prefill(setting.value, now_s)
+                self._await_step()
+            case "errors":
+                self._failures.fraction = setting.value
+            case "error_after":
+                self._failures.after_s = setting.value
+            case "absent":
+                self._is_absent = bool(setting.value)
+            case _:
+                known = self._telemetry.take(setting.key, setting.value, now_s)
+                assert known, f"{self._name}: {setting} is not for a server"
+
+    def _await_failure(self) -> None:
+        next_at_s = self._failures.next_at_s()
+        if next_at_s != float("inf"):
+            self._env.set_timer("fail", next_at_s)
+
+    def _fail(self) -> None:
+        """Answer every request that fails by now."""
+        now_s = self._env.now_s()
+        for leaf, request in self._failures.due(now_s):
+            self._finished += 1
+            self._env.send(
+                leaf,
+                Reply(
+                    request[0],
+                    request[1],
+                    int(Outcome.FAILED),
+                    self._failures.after_s,
+                    self._service.queued,
+                    len(self._leaf_of),
+                    self._service.prompt_tokens_left(now_s),
+                    self._service.output_tokens_left(now_s),
+                ),
+            )
+        self._await_failure()
 
     def _on_cancel(self, cancel: Cancel) -> None:
+        if self._failures and self._failures.cancel(cancel.request_id, cancel.attempt):
+            return
         if self._service.cancel(cancel.request_id, cancel.attempt, self._env.now_s()):
             del self._leaf_of[cancel.request_id, cancel.attempt]
             self._await_step()
@@ -254,8 +316,10 @@ class Server:
             0.0, 1.0, float("nan"), float("nan"), 0.0, service.busy_s(now_s),
         )  # fmt: skip
         self._sequence += 1
-        for leaf in leaves:
-            self._env.send(leaf, report)
+        told = None if self._is_absent else self._telemetry.report(report)
+        if told is not None:
+            for leaf in leaves:
+                self._env.send(leaf, told)
 
     def _record(self, served: Served) -> None:
         request = served.request

@@ -267,7 +267,7 @@ class View:
 
     Attributes:
         targets: all targets, in the order of their indices.
-        permitted: those that this balancer may use at all.
+        permitted: those that this balancer may use at all, and that are in rotation.
         allowed: those that may be chosen now: the permitted ones without those that `limit` rules out; replaced as a
             whole, never changed in place, so that a policy notices a change by identity.
         now_s: the instant of the decision; set by the role before each call.
@@ -277,14 +277,26 @@ class View:
         turns_at_s: past this instant `allowed` is to be worked out anew; infinite where age changes nothing.
     """
 
-    __slots__ = ("allowed", "by_name", "count", "limit", "now_s", "permitted", "targets", "turns_at_s")
+    __slots__ = (
+        "_named",
+        "_out",
+        "allowed",
+        "by_name",
+        "count",
+        "limit",
+        "now_s",
+        "permitted",
+        "targets",
+        "turns_at_s",
+    )
 
     def __init__(self, targets: Sequence[Target], allowed: Iterable[str] | None = None) -> None:
         """A view at time 0 in which the named targets are allowed, or all."""
         self.targets = tuple(targets)
         self.by_name = {target.name: target for target in self.targets}
         self.now_s = 0.0
-        self.permitted = self.allowed = self.targets
+        self.permitted = self.allowed = self._named = self.targets
+        self._out: set[str] = set()
         self.count: Callable[[Target], float] = REPORTED
         self.limit: Limit | None = None
         self.turns_at_s = math.inf
@@ -296,7 +308,22 @@ class View:
     def allow(self, names: Iterable[str]) -> None:
         """From now on these targets alone may be chosen; raises KeyError for a name that is no target."""
         wanted = {self.by_name[name].index for name in names}
-        self.permitted = self.allowed = tuple(target for target in self.targets if target.index in wanted)
+        self._named = tuple(target for target in self.targets if target.index in wanted)
+        self._permit()
+
+    def rotate(self, name: str, *, inside: bool) -> None:
+        """From now on this target is in rotation, or out of it; raises KeyError for a name that is no target."""
+        target = self.by_name[name]
+        if inside:
+            self._out.discard(target.name)
+        else:
+            self._out.add(target.name)
+        self._permit()
+
+    def _permit(self) -> None:
+        self.permitted = self.allowed = tuple(
+            target for target in self._named if target.name not in self._out
+        )
         self.refresh()
 
     def set_limit(self, limit: Limit) -> None:

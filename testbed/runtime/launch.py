@@ -47,6 +47,7 @@ from testbed.runtime.wire import (
     Start,
     Stop,
 )
+from testbed.scenario.fault_plan import fault_plan
 from testbed.scenario.process_map import process_map
 from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import Topology
@@ -122,6 +123,8 @@ def run_live(
         RunError: the run could not start, or the launcher failed; or, as PolicyError, a user's policy did.
         InterruptError: Ctrl-C before the start, or twice; nothing is left running.
     """
+    if any(fault.words.kill or fault.words.pause for fault in fault_plan(scenario, topology)):
+        raise RunError("kill and pause are faults of the virtual engine alone")
     folder.make()
     names = list(process_map(scenario, topology))
     with (

@@ -100,7 +100,8 @@ class Host:
     def add(self, node: str, log: LogWriter) -> LiveEnvironment:
         """Host a node; its role and its outgoing links are added later."""
         world = self._world
-        environment = LiveEnvironment(node, world.scenario.seed, log, self._agenda)
+        kind = world.topology.nodes[node].kind
+        environment = LiveEnvironment(node, kind, world.scenario.seed, log, self._agenda)
         self._environments[node] = environment
         for link in world.topology.incoming(node):
             self._receiving[link.number] = ReceivingEnd(link, environment)

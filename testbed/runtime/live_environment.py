@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from testbed.draw import stream
 from testbed.record.log import LogWriter
 from testbed.roles.environment import Role
-from testbed.roles.messages import PATH_OF, Message, Setting
+from testbed.roles.messages import PATH_OF, Message
 from testbed.runtime.sending_end import SendingEnd
 from testbed.runtime.timeline import AtWork, Change
 
@@ -78,6 +78,7 @@ class LiveEnvironment:
         "_seed",
         "at_s",
         "changes",
+        "life",
         "log",
         "name",
         "record",
@@ -85,14 +86,19 @@ class LiveEnvironment:
         "timers",
     )
 
-    def __init__(self, name: str, seed: int, log: LogWriter, agenda: Agenda) -> None:
+    def __init__(
+        self, name: str, kind: str, seed: int, log: LogWriter, agenda: Agenda, life: int = 0
+    ) -> None:
         """Args:
         name: the node.
+        kind: of the node.
         seed: of the run.
         log: of the node.
         agenda: of the process.
+        life: how often the node was started before.
         """
         self.name = name
+        self.life = life
         self.log = log
         self.record: Callable[[str, tuple[Any, ...]], None] = log.append
         self.at_s = 0.0
@@ -100,7 +106,7 @@ class LiveEnvironment:
         self.changes: dict[str, Change] = {}
         self.role: Role
         self._agenda = agenda
-        self._at_work = AtWork()
+        self._at_work = AtWork(kind)
         self._seed = seed
         self._rngs: dict[str, random.Random] = {}
         self._paths: dict[str, dict[str, SendingEnd]] = {path: {} for path in PATH_OF.values()}
@@ -113,7 +119,10 @@ class LiveEnvironment:
     def rng(self, purpose: str) -> random.Random:
         """This node's stream of that name."""
         if purpose not in self._rngs:
-            self._rngs[purpose] = stream(self._seed, self.name, purpose)
+            of_life = (
+                (f"life {self.life}",) if self.life else ()
+            )  # later lives draw from streams of their own
+            self._rngs[purpose] = stream(self._seed, self.name, purpose, *of_life)
         return self._rngs[purpose]
 
     def send(self, target: str, message: Message) -> None:
@@ -169,9 +178,8 @@ class LiveEnvironment:
                 else:
                     end.model.apply(change.fault, change.words)
                 end.draw = end.model.draw
-        for key, value in change.settings:
-            self.role.on_message("", Setting(key, value))
-        self._at_work.note(change)
+        for told in self._at_work.note(change):
+            self.role.on_message("", told)
         self.record("applied", (change.fault, self.name, change.healed, change.at_s, done_at_s))
 
     def heal_all(self, now_s: float) -> None:

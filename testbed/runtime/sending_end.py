@@ -9,6 +9,7 @@ from collections.abc import Callable
 from operator import add
 from typing import Any
 
+from testbed.links.counts import COUNTS
 from testbed.links.link import LinkModel
 from testbed.roles.messages import Message
 from testbed.runtime.wire import Section
@@ -86,7 +87,7 @@ class SendingEnd:
         self.releases: list[float] = []
         self.messages: list[Message] = []
         self.sent = self._all_sent = 0
-        self._all_counts = (0,) * 5
+        self._all_counts = (0,) * len(COUNTS)
         self.drawn_s = 0.0
 
     def open_section(self, kind: type, at_s: float) -> None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import replace
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from operator import add
 from typing import Any
 
 from testbed.draw import stream
+from testbed.links.counts import COUNTS
 from testbed.links.link import LinkModel
 from testbed.record.log import LogWriter
 from testbed.record.outcome import RunOutcome, ledger_line
@@ -23,6 +24,7 @@ from testbed.roles.environment import Environment, Role
 from testbed.roles.messages import PATH_OF, Message, Setting
 from testbed.runtime.ground_truth import GroundTruth
 from testbed.runtime.progress import NodeProgress, Progress
+from testbed.runtime.stand_in import Dead, Paused
 from testbed.runtime.timeline import AtWork, Change, node_changes
 from testbed.scenario.fault_plan import fault_plan
 from testbed.scenario.topology import Link
@@ -58,23 +60,24 @@ class Channel:
         self.source: VirtualEnvironment
         self.target: VirtualEnvironment
         self.sent = self.delivered = 0
-        self.counts = (0,) * 5  # as `LinkCounts.take`, up to the last row
+        self.counts = (0,) * len(COUNTS)  # as `LinkCounts.take`, up to the last row
         self.new = [0, 0.0, 0]  # sent, drawn seconds, delivered since the last row
 
     def under_way(self) -> int:
         """Messages sent or copied that were neither dropped nor delivered yet."""
-        lost, cut, queue, copied, _ = map(add, self.counts, self.model.counts.read())
+        lost, cut, queue, dead, copied, _ = map(add, self.counts, self.model.counts.read())
         sent, _, delivered = self.new
-        return int(self.sent + sent + copied - lost - cut - queue - self.delivered - delivered)
+        return int(self.sent + sent + copied - lost - cut - queue - dead - self.delivered - delivered)
 
 
 class VirtualEnvironment:
     """What a role sees of the virtual engine."""
 
-    def __init__(self, engine: VirtualEngine, name: str, log: LogWriter, seed: int) -> None:
+    def __init__(self, engine: VirtualEngine, name: str, kind: str, log: LogWriter, seed: int) -> None:
         """Args:
         engine: where time passes.
         name: the node.
+        kind: of the node.
         log: its log.
         seed: of the run.
         """
@@ -88,7 +91,8 @@ class VirtualEnvironment:
         self.channels: dict[str, dict[str, Channel]] = {path: {} for path in PATH_OF.values()}
         self._channel_of = {kind: self.channels[path] for kind, path in PATH_OF.items()}
         self.timers: dict[str, int] = {}
-        self.at_work = AtWork()
+        self.at_work = AtWork(kind)
+        self.life = 0
         self.role: Role
 
     def now_s(self) -> float:
@@ -98,8 +102,18 @@ class VirtualEnvironment:
     def rng(self, purpose: str) -> random.Random:
         """This node's stream of that name."""
         if purpose not in self._rngs:
-            self._rngs[purpose] = stream(self._seed, self.name, purpose)
+            self._rngs[purpose] = stream(self._seed, self.name, purpose, *self._life())
         return self._rngs[purpose]
+
+    def _life(self) -> tuple[str, ...]:
+        """Later lives draw from streams of their own."""
+        return (f"life {self.life}",) if self.life else ()
+
+    def forget(self) -> None:
+        """The process has died, and all that it knew."""
+        self.life += 1
+        self.timers.clear()
+        self._rngs.clear()
 
     def send(self, target: str, message: Message) -> None:
         """Draw the message's release, or drop it."""
@@ -155,9 +169,9 @@ class VirtualEngine:
         self._scale = scenario.time_scale
         self._environments = {
             name: VirtualEnvironment(
-                self, name, LogWriter(folder.log(name), {**header, "node": name}), scenario.seed
+                self, name, node.kind, LogWriter(folder.log(name), {**header, "node": name}), scenario.seed
             )
-            for name in world.topology.nodes
+            for name, node in world.topology.nodes.items()
         }
         self._plan = fault_plan(scenario, world.topology)
         touched = {number for fault in self._plan for number in fault.links}
@@ -176,7 +190,8 @@ class VirtualEngine:
         roles: dict[str, Role] = {}
         requests = [each for each in self._channels if each.link.path == "request"]
         self._truth = GroundTruth(world.topology, roles, requests)
-        world = replace(world, truth_of=self._truth)
+        self._world = world = replace(world, truth_of=self._truth)
+        self._make_role, self._roles = make_role, roles
         for environment in self._environments.values():
             environment.role = roles[environment.name] = make_role(environment.name, world, environment)
 
@@ -241,28 +256,120 @@ class VirtualEngine:
         heappush(self.heap, (self.now_s + SECOND_S * self._scale, self.order, None, None))
 
     def _apply(self, change: Change, environment: VirtualEnvironment) -> None:
+        """Make a change; whoever is stopped or dead makes it later, if it still holds then."""
+        at_work, role = environment.at_work, environment.role
+        if isinstance(role, Dead):
+            at_work.note(change)
+            if not at_work.is_dead:
+                self._revive(environment, change)
+        elif change.kills and not change.healed:
+            self._kill(environment, change)
+        elif isinstance(role, Paused) and not change.pauses:
+            role.wait(change)
+        else:
+            self._make(change, environment)
+            self._stop_or_go_on(environment)
+
+    def _make(self, change: Change, environment: VirtualEnvironment) -> None:
+        self._change_links(change)
+        for told in environment.at_work.note(change):
+            environment.role.on_message("", told)
+            if isinstance(told, Setting) and told.key == "speed":
+                self._truth.speeds[environment.name] = told.value
+        self._record_change(change, environment)
+
+    def _record_change(self, change: Change, environment: VirtualEnvironment) -> None:
+        row = (change.fault, environment.name, change.healed, change.at_s, self.now_s)
+        environment.record("applied", row)
+
+    def _change_links(self, change: Change) -> None:
+        """What a dead process does to its links is up to `_kill` and `_revive`, whatever their senders do."""
+        if change.words.kill:
+            return
         for number in change.links:
-            model = self._channels[number].model
-            if change.healed:
-                model.heal(change.fault)
-            else:
-                model.apply(change.fault, change.words)
-            self._channels[number].draw = model.draw
-        for key, value in change.settings:
-            environment.role.on_message("", Setting(key, value))
-            if key == "speed":
-                self._truth.speeds[environment.name] = value
+            self._change_link(self._channels[number], change)
+
+    def _change_link(self, channel: Channel, change: Change) -> None:
+        if change.healed:
+            channel.model.heal(change.fault)
+        else:
+            channel.model.apply(change.fault, change.words)
+        channel.draw = channel.model.draw
+
+    def _stop_or_go_on(self, environment: VirtualEnvironment) -> None:
+        """Stop the process, or let it go on with all that has waited for it."""
+        role, is_paused = environment.role, environment.at_work.is_paused
+        if is_paused and not isinstance(role, Paused):
+            self._play(environment, Paused(role, self._timer_holder(environment)))
+        elif isinstance(role, Paused) and not is_paused:
+            self._play(environment, role.role)
+            for each in role.backlog:
+                self._catch_up(environment, *each)
+
+    def _timer_holder(self, environment: VirtualEnvironment) -> Callable[[str], int]:
+        def hold(name: str) -> int:
+            self.order = environment.timers[name] = self.order + 1
+            return self.order
+
+        return hold
+
+    def _catch_up(self, environment: VirtualEnvironment, kind: str, what: Any, detail: Any = None) -> None:
+        if kind == "message":
+            environment.role.on_message(what, detail)
+        elif kind == "change":
+            self._make(what, environment)
+        elif environment.timers.get(what) == detail:
+            del environment.timers[what]
+            environment.role.on_timer(what)
+
+    def _kill(self, environment: VirtualEnvironment, change: Change) -> None:
+        """End a process: what is open there is lost, and what is under way to it."""
         environment.at_work.note(change)
-        environment.record(
-            "applied", (change.fault, environment.name, change.healed, change.at_s, self.now_s)
-        )
+        self._record_change(change, environment)
+        role = environment.role
+        role.stop(killed=True)
+        if isinstance(role, Paused):
+            for kind, what, *_ in role.backlog:
+                if kind == "change":
+                    environment.at_work.note(what)
+        self._play(environment, Dead())
+        environment.forget()
+        for channel in self._channels:
+            if channel.target is environment:
+                self._change_link(channel, change)
+        self._drop_under_way(environment)
+
+    def _play(self, environment: VirtualEnvironment, role: Role) -> None:
+        environment.role = self._roles[environment.name] = role
+
+    def _drop_under_way(self, environment: VirtualEnvironment) -> None:
+        kept = []
+        for event in self.heap:
+            if event[2].__class__ is Channel and event[2].target is environment:
+                event[2].model.counts.dead += 1
+            else:
+                kept.append(event)
+        self.heap[:] = kept
+        heapify(self.heap)
+
+    def _revive(self, environment: VirtualEnvironment, change: Change) -> None:
+        """Start a process anew under its name: it knows nothing but the faults that are at work."""
+        self._play(environment, self._make_role(environment.name, self._world, environment))
+        self._record_change(change, environment)
+        for channel in self._channels:
+            if channel.target is environment:
+                self._change_link(channel, change)
+        environment.role.start()
+        for active in environment.at_work.active():
+            self._make(active, environment)
+        self._stop_or_go_on(environment)
 
     def _write_counts(self) -> None:
         """A row for each end of each link that carried something since the last row."""
         now_s = self.now_s
         for channel in self._channels:
             sent, drawn_s, delivered = channel.new
-            if sent:
+            if sent or channel.model.counts.dead:
                 counts = channel.model.counts.take()
                 channel.source.record("sent", (channel.link.number, now_s, sent, *counts, drawn_s))
                 channel.counts = tuple(map(add, channel.counts, counts))

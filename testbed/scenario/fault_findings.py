@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from testbed.scenario.fault_plan import MOST_FAULTS, named_cells, named_nodes, onsets
-from testbed.scenario.fault_words import FaultAction
+from testbed.scenario.fault_words import PROCESS_KEYS, FaultAction
 from testbed.scenario.finding import Finding, Keys
-from testbed.scenario.schema import Scenario, Traffic
+from testbed.scenario.process_map import process_map
+from testbed.scenario.schema import Processes, Scenario, Traffic
 from testbed.scenario.spelling import listed, nearest
-from testbed.scenario.topology import Node, matching_nodes
+from testbed.scenario.topology import Node, Topology, matching_nodes
 
 
 def fault_actions(scenario: Scenario) -> list[tuple[Keys, FaultAction]]:
@@ -27,6 +28,8 @@ def fault_findings(scenario: Scenario, nodes: dict[str, Node]) -> Iterator[Findi
     """Faults that touch nobody, that are too many, or that ask of a load what it cannot give."""
     for keys, action in fault_actions(scenario):
         yield from _untouched(scenario, nodes, keys, action)
+        yield from _prefill(scenario, nodes, keys, action)
+        yield from _process(scenario, nodes, keys, action)
         yield from _load(scenario, nodes, keys, action)
     for i, line in enumerate(scenario.faults):
         if line.every is not None and len(onsets(line, scenario.duration)) >= MOST_FAULTS:
@@ -39,6 +42,49 @@ def fault_findings(scenario: Scenario, nodes: dict[str, Node]) -> Iterator[Findi
             )
 
 
+def _prefill(
+    scenario: Scenario, nodes: dict[str, Node], keys: Keys, action: FaultAction
+) -> Iterator[Finding]:
+    """Cold servers without a GPU profile, which have no prefill to be slow at."""
+    if action.target not in ("cell", "server") or action.setting.prefill is None:
+        return
+    for cell in dict.fromkeys(nodes[name].cell for name in _reach(scenario, nodes, action)):
+        if scenario.cells[cell].profile is None:
+            problem = "does not go with the servers of {other}, which count no tokens"
+            accepted = "cells with a profile, or speed"
+            yield Finding((*keys, "set", "prefill"), problem, accepted, ("cells", cell, "service"))
+
+
+def _process(
+    scenario: Scenario, nodes: dict[str, Node], keys: Keys, action: FaultAction
+) -> Iterator[Finding]:
+    """Kills and pauses of nodes that share a process with others, which would fall with them."""
+    ends = [
+        key
+        for key in PROCESS_KEYS
+        if action.target not in ("link", "partition") and getattr(action.setting, key)
+    ]
+    if not ends or scenario.processes == Processes():
+        return
+    touched = _reach(scenario, nodes, action)
+    for process, members in process_map(scenario, Topology(nodes, ())).items():
+        if len(members) > 1 and (mine := [name for name in members if name in touched]):
+            problem = f"touches {mine[0]}, which shares the process {process!r} with {len(members) - 1} others by {{other}}"
+            yield Finding(
+                (*keys, "set", ends[0]), problem, "nodes with a process of their own", ("processes",)
+            )
+
+
+def _reach(scenario: Scenario, nodes: dict[str, Node], action: FaultAction) -> set[str]:
+    """The nodes that the words of a fault on nodes mean, before any is picked; of a cell, all of it."""
+    if action.cell is not None:
+        cells = named_cells(scenario, nodes, action.cell)
+        return {node.name for node in nodes.values() if node.kind != "root" and node.cell in cells}
+    if action.class_ is not None:
+        return set()
+    return set(named_nodes(scenario, nodes, getattr(action, action.target), action.target))
+
+
 def _untouched(
     scenario: Scenario, nodes: dict[str, Node], keys: Keys, action: FaultAction
 ) -> Iterator[Finding]:
@@ -46,7 +92,7 @@ def _untouched(
         known = list(scenario.cells)
         problem = f"{action.cell!r} is not in cells{nearest(action.cell, known)}"
         yield Finding((*keys, "cell"), problem, listed(known))
-    for kind, pattern in (("server", action.server), ("root", action.root)):
+    for kind, pattern in (("server", action.server), ("leaf", action.leaf), ("root", action.root)):
         if pattern is not None and not named_nodes(scenario, nodes, pattern, kind):
             known = [name for name, node in nodes.items() if node.kind == kind]
             problem = f"{pattern!r} matches no {kind}{nearest(pattern, known)}"

@@ -14,7 +14,16 @@ from random import Random
 from typing import NamedTuple
 
 from testbed.draw import stream
-from testbed.scenario.fault_words import FaultAction, FaultKind, FaultLine, RandomFaults, Setting
+from testbed.scenario.fault_words import (
+    GAUGE_KEYS,
+    PROCESS_KEYS,
+    SERVICE_KEYS,
+    FaultAction,
+    FaultKind,
+    FaultLine,
+    RandomFaults,
+    Setting,
+)
 from testbed.scenario.quantity import format_s
 from testbed.scenario.schema import Scenario
 from testbed.scenario.setting_text import setting_text
@@ -45,7 +54,8 @@ class Fault:
         target: whom it touches, in the words of the scenario: 'cell eu', 'link cell.us -> root.* observation'.
         words: what it sets.
         links: numbers of the links whose effect it changes.
-        nodes: names of the servers and roots that it changes themselves.
+        nodes: names of the nodes that it changes themselves.
+        withdrawn: names of the servers, leaves and cells that take no new requests.
         class_name: the class whose requests it changes; None: of every class.
     """
 
@@ -58,6 +68,7 @@ class Fault:
     links: tuple[int, ...]
     nodes: tuple[str, ...]
     class_name: str | None = None
+    withdrawn: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -65,8 +76,21 @@ class Fault:
         return setting_text(self.words)
 
     def appliers(self, topology: Topology) -> set[str]:
-        """The nodes that make its changes: those that it touches, and the senders of its links."""
-        return {topology.links[number].source for number in self.links} | set(self.nodes)
+        """The nodes that make its changes: those that it touches, the senders of its links, and who would choose them."""
+        balancers = {name for name in topology.nodes if withdrawn_from(topology, name, self.withdrawn)}
+        return {topology.links[number].source for number in self.links} | set(self.nodes) | balancers
+
+
+def withdrawn_from(topology: Topology, balancer: str, withdrawn: Sequence[str]) -> tuple[str, ...]:
+    """Those of the withdrawn that this balancer chooses among: cells and their leaves at a root, servers at a leaf."""
+    node = topology.nodes[balancer]
+    if not withdrawn or node.kind == "server":
+        return ()
+    if node.kind == "leaf":
+        mine = set(topology.servers[node.cell])
+    else:
+        mine = {*topology.leaves, *(leaf for leaves in topology.leaves.values() for leaf in leaves)}
+    return tuple(name for name in withdrawn if name in mine)
 
 
 def spans(scenario: Scenario) -> list[Span]:
@@ -183,10 +207,14 @@ def _fault(scenario: Scenario, topology: Topology, number: int, span: Span) -> F
         whom.links = _cut_links(scenario, topology, action.partition)
     elif action.cell is not None:
         whom.said = picked(named_cells(scenario, topology.nodes, action.cell), action.pick, span.rng)
-        whom.nodes = tuple(name for cell in whom.said for name in topology.servers[cell])
-    elif action.server is not None or action.root is not None:
-        kind, pattern = ("root", action.root) if action.server is None else ("server", action.server)
-        whom.said = picked(named_nodes(scenario, topology.nodes, pattern or "", kind), action.pick, span.rng)
+        whom.nodes = tuple(
+            name for cell in whom.said for name in _of_cell(topology, cell, set(action.setting.given))
+        )
+    elif action.target in ("server", "leaf", "root"):
+        pattern = getattr(action, action.target)
+        whom.said = picked(
+            named_nodes(scenario, topology.nodes, pattern, action.target), action.pick, span.rng
+        )
         whom.nodes = tuple(whom.said)
     else:
         whom.nodes = tuple(
@@ -194,6 +222,11 @@ def _fault(scenario: Scenario, topology: Topology, number: int, span: Span) -> F
             for root, words in scenario.roots.items()
             if any(line.class_ == action.class_ for line in words.traffic)
         )
+    if action.setting.drain or action.setting.absent:
+        whom.withdrawn = tuple(whom.said)
+    if action.setting.kill:
+        dead = set(whom.nodes)
+        whom.links = tuple(link.number for link in topology.links if link.target in dead)
     return Fault(
         number,
         span.line,
@@ -204,7 +237,15 @@ def _fault(scenario: Scenario, topology: Topology, number: int, span: Span) -> F
         whom.links,
         whom.nodes,
         action.class_,
+        whom.withdrawn,
     )
+
+
+def _of_cell(topology: Topology, cell: str, keys: set[str]) -> tuple[str, ...]:
+    """The nodes of a cell that a fault on it touches: its servers do the work, its leaves speak for it."""
+    touches_all = bool(keys & PROCESS_KEYS)
+    leaves = topology.leaves[cell] if touches_all or keys & (GAUGE_KEYS | {"leak"}) else ()
+    return (*leaves, *(topology.servers[cell] if touches_all or keys & SERVICE_KEYS else ()))
 
 
 class _Reach:
@@ -214,6 +255,7 @@ class _Reach:
         self.action = action
         self.links: tuple[int, ...] = ()
         self.nodes: tuple[str, ...] = ()
+        self.withdrawn: tuple[str, ...] = ()
         self.said: list[str] = []  # those that were picked
 
     def text(self) -> str:

@@ -1,7 +1,7 @@
 """The words of faults: when, on whom, and what they set.
 
 What a fault may set hangs on whom it touches: `KEYS_OF` says which keys go with which target. A further key of a
-server is a field of `Setting` and a line of `SERVER_DEFAULTS`; its role is then told of it whenever it changes.
+node is a field of `Setting` and a line of `ROLE_DEFAULTS`; its role is then told of it whenever it changes.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from testbed.scenario.link_words import LinkKeys
+from testbed.scenario.quantity import Duration, Percent
 from testbed.scenario.relative import ChangedDuration, Factor
 from testbed.scenario.words import (
     Count,
@@ -18,6 +19,8 @@ from testbed.scenario.words import (
     Flag,
     Loss,
     Name,
+    NotNegative,
+    Number,
     Path,
     Positive,
     PositiveCount,
@@ -28,8 +31,23 @@ from testbed.scenario.words import (
 
 Pick = Literal["all", "one", "half", "minority"]
 
-# What a server has of each key while no fault sets it.
-SERVER_DEFAULTS: dict[str, float] = {"speed": 1.0}
+TELEMETRY = ("frozen", "silent")  # a role is told their number, from 1
+
+# What a node of each kind has of the keys of its role while no fault sets them.
+_GAUGE_DEFAULTS: dict[str, float] = {
+    "telemetry": 0.0,
+    "gauge_factor": 1.0,
+    "gauge_offset": 0.0,
+    "clock_skew": 0.0,
+    "clock_drift": 0.0,
+}
+_SERVICE_DEFAULTS: dict[str, float] = {"speed": 1.0, "prefill": 1.0, "errors": 0.0, "error_after": 0.0}
+_LEAK_DEFAULTS: dict[str, float] = {"leak": 0.0}
+ROLE_DEFAULTS: dict[str, dict[str, float]] = {
+    "server": {**_SERVICE_DEFAULTS, **_GAUGE_DEFAULTS, "absent": 0.0},
+    "leaf": {**_GAUGE_DEFAULTS, **_LEAK_DEFAULTS},
+    "root": _LEAK_DEFAULTS,
+}
 
 
 class LinkTarget(Words):
@@ -48,11 +66,24 @@ class Shift(Words):
 
 
 class Setting(LinkKeys):
-    """What a fault sets: keys of servers, of links, or of the load that roots receive."""
+    """What a fault sets: keys of nodes, of links, or of the load that roots receive."""
 
     delay: ChangedDuration | None = None
     cut: Flag | None = None
     speed: Positive | None = None
+    prefill: Annotated[Factor, Field(gt=0)] | None = None
+    errors: Loss | None = None
+    error_after: DurationFromZero | None = None
+    telemetry: Literal["frozen", "silent"] | None = None
+    gauge_factor: NotNegative | None = None
+    gauge_offset: Number | None = None
+    clock_skew: Duration | None = None
+    clock_drift: Percent | None = None
+    leak: Loss | None = None
+    drain: Flag | None = None
+    absent: Flag | None = None
+    kill: Flag | None = None
+    pause: Flag | None = None
     demand: Annotated[Factor, Field(ge=0)] | None = None
     burst: Count | None = None
     shift: Shift | None = None
@@ -68,17 +99,25 @@ class Setting(LinkKeys):
     def _check_delay(self) -> Setting:
         if isinstance(self.delay, float) and self.delay < 0:
             raise ValueError(f"a delay of {self.delay} s is below 0")
+        if self.kill and self.pause:
+            raise ValueError("kill does not go with pause: a process is dead or stopped")
+        if self.error_after is not None and self.errors is None:
+            raise ValueError("error_after goes with errors, which is missing")
         return self
 
 
 LINK_KEYS = frozenset((*LinkKeys.model_fields, "delay", "cut"))
 LOAD_KEYS = frozenset(("demand", "burst", "prompt_tokens", "output_tokens"))
+SERVICE_KEYS = frozenset(_SERVICE_DEFAULTS)
+GAUGE_KEYS = frozenset(_GAUGE_DEFAULTS)
+PROCESS_KEYS = frozenset(("kill", "pause"))
 KEYS_OF: dict[str, frozenset[str]] = {
-    "cell": frozenset(SERVER_DEFAULTS),
-    "server": frozenset(SERVER_DEFAULTS),
+    "cell": SERVICE_KEYS | GAUGE_KEYS | PROCESS_KEYS | {"leak", "drain"},
+    "server": SERVICE_KEYS | GAUGE_KEYS | PROCESS_KEYS | {"drain", "absent"},
+    "leaf": GAUGE_KEYS | PROCESS_KEYS | {"leak", "drain"},
     "link": LINK_KEYS,
     "partition": frozenset(),
-    "root": LOAD_KEYS | {"shift"},
+    "root": LOAD_KEYS | PROCESS_KEYS | {"shift", "leak"},
     "class": LOAD_KEYS,
 }
 _CUT = Setting(cut=True)
@@ -89,6 +128,7 @@ class FaultAction(Words):
 
     cell: Name | None = None
     server: Name | None = None
+    leaf: Name | None = None
     link: LinkTarget | None = None
     partition: Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
     root: Name | None = None

@@ -19,7 +19,7 @@ def setting_text(words: Setting) -> str:
     )
 
 
-_FIRST = ("speed", "delay", "jitter", "loss", "order")
+_FIRST = ("kill", "pause", "drain", "absent", "speed", "delay", "jitter", "loss", "order")
 
 
 def _text(key: str, value: Any) -> str:
@@ -68,6 +68,12 @@ _NUMBERS: dict[str, Callable[[float], str]] = {
     "duplicate": _percent,
     "rate": lambda value: f"{value:g} /s",
     "bandwidth": lambda value: f"{value:g} B/s",
+    "errors": _percent,
+    "error_after": format_s,
+    "prefill": lambda value: f"x{value:g}",
+    "clock_skew": lambda value: f"{'+' if value >= 0 else ''}{format_s(value)}",
+    "clock_drift": _percent,
+    "leak": _percent,
     "demand": lambda value: f"x{value:g}",
     "prompt_tokens": lambda value: f"x{value:g}",
     "output_tokens": lambda value: f"x{value:g}",

@@ -53,6 +53,7 @@ class Effect:
         bandwidth: bytes per second that it carries; infinite: any number.
         queue: messages that may wait for the rate or the bandwidth.
         cut: nothing passes.
+        kill: the process at its end is dead: nothing passes.
         flap: when it is down; None: never.
         replay: file of its delay and loss over time; None: none.
     """
@@ -69,6 +70,7 @@ class Effect:
     bandwidth: float = math.inf
     queue: int = 0
     cut: bool = False
+    kill: bool = False
     flap: Flap | None = None
     replay: Replay | None = None
 

@@ -103,6 +103,7 @@ class Batch:
         self._max_sequences = profile.max_sequences
         self._step_tokens = profile.step_tokens
         self._speed = speed
+        self._prefill_factor = 1.0
         self._cache = prefix_cache
         self.preemptions = 0
         self.first_tokens: list[Request] | None = None
@@ -200,6 +201,18 @@ class Batch:
         if self._end_s <= now_s:
             self._run(now_s)
         self._speed = speed
+        self._plan_anew(now_s)
+
+    def set_prefill(self, factor: float, now_s: float) -> None:
+        """Let prefill take so many times as long as the profile has it, from the next step boundary on."""
+        assert factor > 0, f"prefill {factor}"
+        if self._end_s <= now_s:
+            self._run(now_s)
+        self._prefill_factor = factor
+        self._plan_anew(now_s)
+
+    def _plan_anew(self, now_s: float) -> None:
+        """What steps cost has changed."""
         if not self._steps:
             return
         if self._start_s == now_s:
@@ -310,7 +323,9 @@ class Batch:
         self._deal(at_s)
         self._steps = 1 if self._prefill_tokens else self._steps_until_news()
         decode_s = self._decode_a_s + self._decode_b_s * self._decoding + self._decode_c_s * self._decoding_kv
-        self._first_step_s = (decode_s + self._prefill_b_s * self._prefill_tokens) / self._speed
+        self._first_step_s = (
+            decode_s + self._prefill_b_s * self._prefill_factor * self._prefill_tokens
+        ) / self._speed
         self._growth_s = self._decode_c_s * self._decoding / self._speed
         self._end_s = self._boundary_s(self._steps)
 

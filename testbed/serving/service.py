@@ -55,6 +55,9 @@ class ServiceModel(Protocol):
     def set_speed(self, speed: float, now_s: float) -> None:
         """Work at this multiple of the normal speed, above 0."""
 
+    def set_prefill(self, factor: float, now_s: float) -> None:
+        """Let prefill take so many times as long as normal, above 0."""
+
     def next_event_s(self) -> float:
         """The instant by which `advance` is to be called next; infinite when idle."""
 
@@ -199,6 +202,9 @@ class SimpleService:
     def _run(self, now_s: float) -> None:
         """Do all that is due by now."""
         raise AssertionError(f"{type(self).__name__} says what it does with time")
+
+    def set_prefill(self, factor: float, now_s: float) -> None:
+        """There is no prefill."""
 
     def fits(self, request: Request) -> bool:
         """Every request fits."""

@@ -359,7 +359,7 @@ def test_messages_are_accounted_for_while_faults_come_and_heal_under_load(
         found = send(link, 20, first=sent)
         sent += 20
         released += sum(len(each.releases) for each in found)
-        loss, cut, queue, duplicated, _ = link.counts.read()
+        loss, cut, queue, _, duplicated, _ = link.counts.read()
         assert sent + duplicated == released + loss + cut + queue
         assert all(release_at_s >= each.at_s for each in found for release_at_s in each.releases)
 

@@ -113,8 +113,8 @@ ROWS: list[tuple[str, str, tuple[Any, ...]]] = [
     ("eu/server-1", "services", (2, 0, "eu/server-1", 1.8, 1.9, 2.0, 8.9, 0, 12)),
     ("us/server-1", "services", (4, 0, "us/server-1", 2.7, 2.75, NAN, NAN, 0, 0)),
     ("us/server-2", "services", (6, 0, "us/server-2", 3.7, 3.7, 3.8, 4.5, 1, 0)),
-    ("root.north", "observations", ("root.north", "eu/leaf-1", "eu", 1, 1.0, 1.5, 1, 2, (1, 2), 30, 40, 7, 0.25, 0.5, 0.001, 0.002, 0.1, NAN, (3, 4))),
-    ("root.west", "observations", ("root.west", "us/leaf-1", "us", 0, 0.5, 1.0, 3, 4, (3, 4), 50, 60, 8, 0.0, 1.0, NAN, NAN, 0.0, 4.5, ())),
+    ("root.north", "observations", ("root.north", "eu/leaf-1", "eu", 1, 1.0, 1.5, 1, 2, (1, 2), 30, 40, 7, 0.25, 0.5, 0.001, 0.002, 0.1, NAN, (3, 4), 0.0)),
+    ("root.west", "observations", ("root.west", "us/leaf-1", "us", 0, 0.5, 1.0, 3, 4, (3, 4), 50, 60, 8, 0.0, 1.0, NAN, NAN, 0.0, 4.5, (), 0.2)),
     ("root.west", "updates", ("root.west", "sand", 0, "us", 1.25, 0.025, 0.1, 0.0025, 0, 0.5, 1.0, 7.0, 1.2, False, 0.05, 0.5, 0.4, True)),
     ("root.west", "updates", ("root.west", "sand", 0, "eu", 1.25, 0.025, 0.1, 0.0025, -1, NAN, NAN, 0.0, 0.4, False, NAN, 0.5, 0.6, True)),
     ("root.west", "updates", ("root.west", "sand", 1, "us", 1.75, 0.025, 0.1, 0.0025, 0, 0.5, 1.0, 7.0, 1.2, True, 0.05, 0.4, 0.3, True)),
@@ -158,11 +158,11 @@ def bins(*lateness_s: float) -> list[int]:
 
 # In run time and wall time, as the engine writes them: link 0 in its first two seconds, and link 1 in virtual time.
 LINK_ROWS: list[tuple[str, str, tuple[Any, ...]]] = [
-    ("root.west", "sent", (0, 1.0003, 5, 1, 1, 1, 2, 3, 0.16)),
+    ("root.west", "sent", (0, 1.0003, 7, 1, 1, 1, 2, 2, 3, 0.16)),
     ("us/leaf-1", "delivered", (0, 0.9998, 3, 1, 0.006, 0.004, bins(0.001, 0.001, 0.004))),
     ("us/leaf-1", "delivered", (0, 1.2, 1, 0, 0.01, 0.01, bins(0.01))),
     ("us/leaf-1", "delivered", (0, 2.0, 2, 0, 0.004, 0.002, bins(0.002, 0.002))),
-    ("root.north", "sent", (1, 3.0, 2, 2, 0, 0, 0, 0, 0.0)),
+    ("root.north", "sent", (1, 3.0, 2, 2, 0, 0, 0, 0, 0, 0.0)),
     ("us/leaf-1", "delivered", (2, 3.0, 4, 0, 0.0, 0.0, ())),
 ]
 
@@ -373,10 +373,11 @@ def test_links_join_both_ends_by_second(tables: dict[str, Columns]) -> None:
             "target": [TOPOLOGY.links[i].target for i in (0, 0, 1, 2)],
             "path": [TOPOLOGY.links[i].path for i in (0, 0, 1, 2)],
             "at_s": [0.5, 1.0, 1.5, 1.5],
-            "sent": [5, 0, 2, 0],
+            "sent": [7, 0, 2, 0],
             "dropped_loss": [1, 0, 2, 0],
             "dropped_cut": [1, 0, 0, 0],
             "dropped_queue": [1, 0, 0, 0],
+            "dropped_dead": [2, 0, 0, 0],
             "duplicated": [2, 0, 0, 0],
             "reordered": [3, 0, 0, 0],
             "delivered": [4, 2, 0, 4],
@@ -398,7 +399,7 @@ def test_lateness_sums_up_each_link(tables: dict[str, Columns]) -> None:
     assert_columns(
         first,
         {
-            "sent": [5, 2, 0, 0],
+            "sent": [7, 2, 0, 0],
             "dropped_loss": [1, 2, 0, 0],
             "delivered": [6, 0, 4, 0],
             "lateness_s_mean": [0.02 / 6, NAN, 0.0, NAN],

@@ -14,6 +14,7 @@ class FakeEnvironment:
 
     def __init__(self, name: str = "node") -> None:
         self.name = name
+        self.life = 0
         self.at_s = 0.0
         self.sent: list[tuple[str, Message]] = []
         self.timers: dict[str, float] = {}

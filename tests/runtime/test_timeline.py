@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from testbed.runtime.timeline import Change, node_changes
+from testbed.roles.messages import Setting
+from testbed.runtime.timeline import AtWork, Change, node_changes
 from testbed.scenario.fault_plan import fault_plan
 from testbed.scenario.topology import Topology, build_topology
 from tests.runtime.fake_sockets import TEXT, pair_world
@@ -13,6 +14,11 @@ def changes(faults: str, node: str) -> tuple[list[Change], Topology]:
     world = pair_world(text=f"{TEXT}faults:\n{faults}")
     plan = fault_plan(world.scenario, world.topology)
     return node_changes(plan, world.topology, node), build_topology(world.scenario)
+
+
+def speeds_told(change: Change, at_work: AtWork) -> tuple[float, ...]:
+    """What the role of a server is told of its speed when this change is made."""
+    return tuple(told.value for told in at_work.note(change) if isinstance(told, Setting))
 
 
 def test_the_sender_alone_changes_a_link() -> None:
@@ -39,9 +45,10 @@ def test_of_overlapping_speeds_the_latest_holds_and_healing_falls_back() -> None
         "  - {at: 0.4 s, cell: a, set: {speed: 0.75}}\n"
     )
 
+    at_work = AtWork("server")
     server, _ = changes(lines, "a/server-1")
 
-    assert [(each.fault, each.healed, dict(each.settings)["speed"]) for each in server] == [
+    assert [(each.fault, each.healed, *speeds_told(each, at_work)) for each in server] == [
         (0, False, 0.5),
         (1, False, 0.25),
         (2, False, 0.75),
@@ -52,18 +59,20 @@ def test_of_overlapping_speeds_the_latest_holds_and_healing_falls_back() -> None
 
 def test_speed_is_that_of_the_profile_again_when_all_have_healed() -> None:
     """Nothing is left of a fault that has healed."""
+    at_work = AtWork("server")
     server, _ = changes("  - {at: 0.1 s, for: 0.1 s, cell: a, set: {speed: 0.5}}\n", "a/server-1")
 
-    assert [dict(each.settings)["speed"] for each in server] == [0.5, 1.0]
+    assert [speeds_told(each, at_work) for each in server] == [(0.5,), (1.0,)]
 
 
 def test_at_one_instant_healing_goes_first() -> None:
     """A fault that follows another without a gap is not undone by the healing of the first."""
     lines = "  - {at: 0.5 s, cell: a, set: {speed: 0.25}}\n  - {at: 0.25 s, for: 0.25 s, cell: a, set: {speed: 0.5}}\n"
 
+    at_work = AtWork("server")
     server, _ = changes(lines, "a/server-1")
 
-    assert [(each.fault, each.healed, dict(each.settings)["speed"]) for each in server] == [
+    assert [(each.fault, each.healed, *speeds_told(each, at_work)) for each in server] == [
         (1, False, 0.5),
         (1, True, 1.0),
         (0, False, 0.25),

@@ -711,11 +711,34 @@ MALFORMED = {
     ),
     "a fault of nothing": (
         after("faults:\n  - {at: 1 s, set: {speed: 1}}\n"),
-        "16: faults[0]: exactly one of cell, server, link, partition, root, class is due, none is given",
+        "16: faults[0]: exactly one of cell, server, leaf, link, partition, root, class is due, none is given",
     ),
     "a fault that changes nothing": (
         after("faults:\n  - {at: 1 s, cell: eu, set: {}}\n"),
         "16: faults[0]: set is empty: nothing would change",
+    ),
+    "a fault on a leaf that is not there": (
+        after("faults:\n  - {at: 1 s, leaf: us/leaf-2, set: {pause: true}}\n"),
+        "16: faults[0].leaf: 'us/leaf-2' matches no leaf (us/leaf-1?); accepted: us/leaf-1, eu/leaf-1",
+    ),
+    "errors of a leaf": (
+        after("faults:\n  - {at: 1 s, leaf: us/leaf-1, set: {errors: 5 %}}\n"),
+        "16: faults[0]: errors is set on a cell or a server, not on a leaf",
+    ),
+    "dead and stopped": (
+        after("faults:\n  - {at: 1 s, server: us/server-1, set: {kill: true, pause: true}}\n"),
+        "16: faults[0].set: kill does not go with pause: a process is dead or stopped",
+    ),
+    "how soon what fails": (
+        after("faults:\n  - {at: 1 s, server: us/server-1, set: {error_after: 5 ms}}\n"),
+        "16: faults[0].set: error_after goes with errors, which is missing",
+    ),
+    "the death of one of two in a process": (
+        after(
+            "processes: {roots: 1, cells: 1}\nfaults:\n  - {at: 1 s, server: us/server-1, set: {kill: true}}\n"
+        ),
+        "17: faults[0].set.kill: touches us/server-1, which shares the process 'cells-1' with 8 others by processes; "
+        "accepted: nodes with a process of their own",
     ),
     "a delay of a cell": (
         after("faults:\n  - {at: 1 s, cell: eu, set: {delay: 1 s}}\n"),
@@ -827,7 +850,7 @@ MALFORMED = {
     ),
     "a misspelt key of a fault": (
         after("faults:\n  - {at: 1 s, fro: 3 s, cell: eu, set: {speed: 1}}\n"),
-        "16: faults[0].fro: unknown key (from?); accepted: at, for, from, to, every, times, random, cell, server, link, partition, root, class, pick, set",
+        "16: faults[0].fro: unknown key (from?); accepted: at, for, from, to, every, times, random, cell, server, leaf, link, partition, root, class, pick, set",
     ),
     "a list of arms": (
         after("arms: [a]\n"),
