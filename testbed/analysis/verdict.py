@@ -29,7 +29,7 @@ import numpy as np
 
 from testbed.analysis.lateness import LEAST_MESSAGES, LinkLateness
 from testbed.analysis.laws import Law
-from testbed.analysis.records import Table, Tables, quantile, row_count
+from testbed.analysis.records import Mask, Table, Tables, quantile, row_count
 from testbed.record.outcome import RunOutcome
 from testbed.scenario.fault_plan import fault_plan, link_effects
 from testbed.scenario.policy_words import FlowPolicy
@@ -94,7 +94,8 @@ def judge(
     if outcome.engine != "virtual":
         limit_s = lateness_limit_s(scenario, topology)
         findings += _late_links(lateness, topology, scenario, limit_s)
-        findings += _slips(tables["requests"], scenario.time_scale, limit_s)
+        held_up = _held_up(scenario, topology, tables["requests"])
+        findings += _slips(tables["requests"], scenario.time_scale, limit_s, held_up)
         findings += _stalls(tables.get("processes", {}), stall_limit_s(loop_delay_s * scenario.time_scale))
     findings.sort(key=lambda finding: -WORDS.index(finding.word))
     return Verdict(findings[0].word if findings else "valid", tuple(finding.reason for finding in findings))
@@ -213,10 +214,22 @@ def _later_than_delay(
         )
 
 
-def _slips(requests: Table, time_scale: float, limit_s: float) -> Iterable[Finding]:
+def _held_up(scenario: Scenario, topology: Topology, requests: Table) -> Mask:
+    """The requests that arrived while a fault had stopped their root: it sent them late by no fault of the host."""
+    at_s = requests["planned_at_s"]
+    held_up = np.zeros(len(at_s), dtype=bool)
+    for fault in fault_plan(scenario, topology):
+        if fault.words.pause:
+            for node in fault.nodes:
+                held_up |= (requests["root"] == node) & (at_s >= fault.at_s) & (at_s < fault.until_s)
+    return held_up
+
+
+def _slips(requests: Table, time_scale: float, limit_s: float, held_up: Mask) -> Iterable[Finding]:
     slip_s = (requests["sent_at_s"] - requests["held_s"] - requests["planned_at_s"]) * time_scale
     if "attempts" in requests:  # the instants are those of the last attempt, which is late by design
         slip_s = np.where(requests["attempts"] > 1, np.nan, slip_s)
+    slip_s = np.where(held_up, np.nan, slip_s)
     worst: tuple[float, str, float] | None = None
     for root in dict.fromkeys(requests["root"].tolist()):
         mine = np.where(requests["root"] == root, slip_s, np.nan)

@@ -45,7 +45,9 @@ class LedgerLine:
         return self.sent + self.duplicated - sum(self.dropped.values()) - self.delivered - self.under_way
 
 
-def ledger_line(link: Link, sent: Sequence[int], delivered: int, under_way: int) -> LedgerLine:
+def ledger_line(
+    link: Link, sent: Sequence[int], delivered: int, under_way: int, died_with: int = 0
+) -> LedgerLine:
     """The line of a link.
 
     Args:
@@ -53,9 +55,11 @@ def ledger_line(link: Link, sent: Sequence[int], delivered: int, under_way: int)
         sent: messages sent, then what `LinkCounts.take` gives of them.
         delivered: to the role at its end.
         under_way: held when the run ended.
+        died_with: messages that were on their way to a process when it died.
     """
     total, *dropped, duplicated, _ = sent
     causes = dict(zip(DROP_CAUSES, dropped, strict=True))
+    causes["dead"] += died_with
     return LedgerLine(link.source, link.target, link.path, total, duplicated, causes, delivered, under_way)
 
 

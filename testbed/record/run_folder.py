@@ -9,7 +9,7 @@ RUN/
     scenario.yaml      the resolved scenario of the arm, defaults filled in
     optimal_split.json shares that `static_optimal` was told, where a policy is of that kind
     outcome.json       how it ended, as the engine saw it
-    logs/NODE.log      framed chunks, one file a node
+    logs/NODE.log      framed chunks, one file a node; NODE.2.log of its second life, and so on
     stderr/NODE.txt    what the node's process said
     tables/*.parquet   the merged tables
 """
@@ -26,6 +26,11 @@ from testbed.errors import RunError
 def file_name(node: str) -> str:
     """A node's name as part of a file name: `us/leaf-1` is `us_leaf-1`."""
     return node.replace("/", "_")
+
+
+def life_suffix(life: int) -> str:
+    """What tells the files of a later life of a node from those of its first: `.2` of the second."""
+    return f".{life + 1}" if life else ""
 
 
 @dataclass(frozen=True)
@@ -64,9 +69,9 @@ class ArmFolder:
         """The folder of the nodes' logs."""
         return self.path / "logs"
 
-    def log(self, node: str) -> Path:
-        """The log of a node."""
-        return self.logs / f"{file_name(node)}.log"
+    def log(self, node: str, life: int = 0) -> Path:
+        """The log of a node; each of its lives has its own."""
+        return self.logs / f"{file_name(node)}{life_suffix(life)}.log"
 
     def stderr(self, node: str) -> Path:
         """What a node's process said."""

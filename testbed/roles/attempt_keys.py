@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from testbed.roles.environment import Environment, Role
-from testbed.roles.messages import Cancel, FirstToken, Message, Reply, Request, Setting
+from testbed.roles.messages import Cancel, FirstToken, Message, Reply, Request, Rotation, Setting
 
 _BITS = 40  # a plan has far fewer than 2**40 requests
 _PLAIN = (1 << _BITS) - 1
@@ -29,6 +29,7 @@ class PlainWorld:
 
     def __init__(self, env: Environment) -> None:
         """All but messages and rows goes through untouched."""
+        self.life = env.life
         self.now_s = env.now_s
         self.rng = env.rng
         self.set_timer = env.set_timer
@@ -63,7 +64,7 @@ class AttemptKeys:
         self.gauges = role.gauges
         self._hand_on = role.on_message
 
-    def on_message(self, source: str, message: Message | Setting) -> None:
+    def on_message(self, source: str, message: Message | Setting | Rotation) -> None:
         """Take a message."""
         if isinstance(message, _KEYED) and message[1]:
             message = message._replace(request_id=attempt_key(message[0], message[1]))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from testbed.roles.leaf import Leaf, _Open
-from testbed.roles.messages import Cancel, Message, Outcome, Request, Setting
+from testbed.roles.messages import Cancel, Message, Outcome, Request, Rotation, Setting
 
 
 class CancellingLeaf(Leaf):
@@ -24,7 +24,7 @@ class CancellingLeaf(Leaf):
         super().__init__(*args, **words)
         self._cancels = cancels
 
-    def on_message(self, source: str, message: Message | Setting) -> None:
+    def on_message(self, source: str, message: Message | Setting | Rotation) -> None:
         """As of a leaf; and a root's call."""
         if isinstance(message, Cancel):
             self._on_cancel(message)
@@ -49,7 +49,8 @@ class CancellingLeaf(Leaf):
             self._record_unsent(opened.request, Outcome.TIMED_OUT, opened.at_leaf_s, now_s)
             return
         self._area(opened.server, now_s)
-        opened.server.on_answered(cancel.request_id)
+        if not self._leak.takes(cancel.request_id, cancel.attempt):
+            opened.server.on_answered(cancel.request_id)
         self._count_waiting(opened.server)
         self._timed_out.add(cancel.request_id)
         if self._hooks.on_reply is not None:

@@ -95,11 +95,12 @@ class RetryingRoot(Root):
         sent, finished, still_open = super().gauges()
         return sent, finished, still_open + len(self._backing_off)
 
-    def stop(self) -> None:
-        """The run is over: what waits to be sent again is unfinished, too."""
-        super().stop()
+    def stop(self, *, killed: bool = False) -> None:
+        """As of a root: what waits to be sent again is unfinished, or lost, too."""
+        super().stop(killed=killed)
+        outcome = Outcome.LOST if killed else Outcome.UNFINISHED
         for *_, request, planned_at_s in self._backing_off:
-            self._record_unsent(request, Outcome.UNFINISHED, planned_at_s, float("nan"))
+            self._record_unsent(request, outcome, planned_at_s, float("nan"))
 
     def _dispatch(
         self, request: Request, index: int, target: Target, planned_at_s: float, now_s: float

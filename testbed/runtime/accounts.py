@@ -67,18 +67,27 @@ class Accounts:
         first = next(iter(self._environments.values()))
         first.record("processes", self.usage.take_row(self._name, now_s, would_blocks))
 
+    def end_of(self, number: int) -> SendingEnd:
+        """The sending end of a link."""
+        return next(end for end in self.sending if end.link.number == number)
+
     def is_settled(self, expected: dict[int, int]) -> bool:
         """Whether as many messages have come on each link as are expected."""
         return all(self.receiving[number].received >= count for number, count in expected.items())
 
     def sent_ledger(self) -> Ledger:
         """What the roles sent, by link."""
-        return Ledger(self._name, {end.link.number: end.totals() for end in self.sending}, {})
+        return Ledger(
+            self._name,
+            {end.link.number: end.totals() for end in self.sending},
+            {end.link.number: end.carried() for end in self.sending},
+            {},
+        )
 
     def received_ledger(self, held: dict[int, int]) -> Ledger:
         """What the roles were handed and what is still held, by link."""
         received = {number: (end.totals(), held.get(number, 0)) for number, end in self.receiving.items()}
-        return Ledger(self._name, {}, received)
+        return Ledger(self._name, {}, {}, received)
 
     def close(self) -> None:
         """Give back what counting took."""

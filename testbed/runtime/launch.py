@@ -2,7 +2,8 @@
 
 The run goes through phases, each of which waits for all nodes: ready, greeted, running, stopping (what was sent; what
 was received; closed). A process whose pid lives is late at worst, never dead: nobody is declared dead for want of
-beats. A process that ends before it is told to ends the run, and the others keep their data.
+beats. A process that ends before it is told to ends the run, and the others keep their data; unless a fault kills it
+(see `lives.py`). Processes that faults stop are woken here.
 
 Ctrl-C is taken by a handler that only counts, so that it cannot interrupt anything half done: the first ends a run
 in order, keeping the data; the second, or one before the run has begun, kills all processes.
@@ -10,12 +11,14 @@ in order, keeping the data; the second, or one before the run has begun, kills a
 
 from __future__ import annotations
 
+import math
 import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from types import FrameType
 from typing import Any
 
@@ -25,10 +28,11 @@ from testbed import __version__
 from testbed.errors import InterruptError, PolicyError, RunError
 from testbed.record.log import log_header
 from testbed.record.manifest import scenario_hash
-from testbed.record.outcome import Death, LedgerLine, RunOutcome, carried, ledger_line
+from testbed.record.outcome import Death, LedgerLine, RunOutcome, ledger_line
 from testbed.record.run_folder import ArmFolder
 from testbed.roles.build import World
 from testbed.runtime.control import ControlServer
+from testbed.runtime.lives import Life, planned_lives
 from testbed.runtime.node import Orders
 from testbed.runtime.nursery import POLICY_FAILED
 from testbed.runtime.processes import NURSERY, Exit, Processes
@@ -40,6 +44,7 @@ from testbed.runtime.wire import (
     Closed,
     Control,
     Directory,
+    Dying,
     Greeted,
     Ledger,
     Ready,
@@ -50,7 +55,7 @@ from testbed.runtime.wire import (
 from testbed.scenario.fault_plan import fault_plan
 from testbed.scenario.process_map import process_map
 from testbed.scenario.schema import Scenario
-from testbed.scenario.topology import Topology
+from testbed.scenario.topology import Link, Topology
 from testbed.traffic.plan import Plan
 
 BUILD_ROLE = "testbed.roles.build:build_role"
@@ -59,6 +64,9 @@ STOP_WAIT_S = 30.0  # until all have closed their logs; they settle for at most 
 LEAD_S = 0.2  # from the announcement of the start until it: every process is to hear of it before
 LEAD_PER_NODE_S = 0.005  # more of it for each process that has to wake up to hear
 PROGRESS_S = 0.25  # between two calls of the progress display
+BIRTH_LEAD_S = 0.05  # from telling a process that was started anew to begin until it is to
+BIRTH_WAIT_S = 2.0  # for those that are just being started as the run ends
+LAST_WORDS_S = 1.0  # longest wait for what a process said before a fault killed it
 LOOK_MS = 50  # longest wait of the launcher: so soon it notices Ctrl-C and a nursery that has died
 
 
@@ -71,8 +79,8 @@ class _State:
     greeted: set[str] = field(default_factory=set)
     beats: dict[str, Beat] = field(default_factory=dict)
     idle_from_s: dict[str, float] = field(default_factory=dict)  # run time since when all beats said idle
-    sent: dict[str, Ledger] = field(default_factory=dict)
-    received: dict[str, Ledger] = field(default_factory=dict)
+    sent: set[str] = field(default_factory=set)  # who has told, at the end, what it sent
+    received: set[str] = field(default_factory=set)
     closed: set[str] = field(default_factory=set)
     ended: set[str] = field(default_factory=set)
     dead: set[str] = field(default_factory=set)  # of these, the unplanned
@@ -123,8 +131,6 @@ def run_live(
         RunError: the run could not start, or the launcher failed; or, as PolicyError, a user's policy did.
         InterruptError: Ctrl-C before the start, or twice; nothing is left running.
     """
-    if any(fault.words.kill or fault.words.pause for fault in fault_plan(scenario, topology)):
-        raise RunError("kill and pause are faults of the virtual engine alone")
     folder.make()
     names = list(process_map(scenario, topology))
     with (
@@ -177,11 +183,13 @@ class _Launcher:
         self._world = world
         self._homes = process_map(world.scenario, world.topology)
         self._names = set(self._homes)  # of the processes
+        self._lives = planned_lives(fault_plan(world.scenario, world.topology), world.topology, self._homes)
         self._interrupts = interrupts
         self._control = control
         self._processes = processes
         self._state = _State()
         self._origin_s = 0.0
+        self._died_at_s: dict[str, float] = {}
         self._is_stopping = False
         self._poller = zmq.Poller()
         self._poller.register(control.socket, zmq.POLLIN)
@@ -228,6 +236,96 @@ class _Launcher:
         self._await_start(until_s, "greet all their peers", lambda: self._names - state.greeted)
         return time.monotonic() - began_s
 
+    # --- faults of processes --------------------------------------------------------------------------------
+
+    def _present(self) -> set[str]:
+        """The processes that take part now."""
+        return {name for name in self._names if not self._lives[name].is_dead}
+
+    def _do_due(self) -> None:
+        """Wake whom a fault had stopped until now, and let those begin who were started anew in time."""
+        now_s = self._now_s()
+        for name, life in self._lives.items():
+            if life.is_dead:
+                self._begin_again(name, life, now_s)
+            else:
+                self._wake(name, life, now_s)
+
+    def _wake(self, name: str, life: Life, now_s: float) -> None:
+        """Wake it until it has shown that it goes on: it may have been too late to stop in time."""
+        coming = life.outages
+        beat = self._state.beats.get(name)
+        while coming and not coming[0].is_dead and coming[0].until_s <= now_s:
+            is_awake = beat is not None and beat.at_s > coming[0].until_s
+            if not is_awake and (len(coming) == 1 or coming[1].at_s > now_s):
+                self._processes.wake(name)
+                return
+            coming.pop(0)
+
+    def _bear(self, name: str) -> None:
+        """A fault has killed this process: fork it anew, if it is to come back."""
+        life = self._lives[name]
+        life.is_dead, life.died_at_s = True, self._died_at_s.get(name, self._now_s())
+        state = self._state
+        self._control.forget(name)
+        for gone in (state.endpoints, state.beats, state.idle_from_s):
+            gone.pop(name, None)
+        state.greeted.discard(name)
+        while life.outages and not life.outages[0].is_dead:
+            life.outages.pop(0)
+        if math.isinf(life.born_at_s()) or self._is_stopping:
+            state.ended.add(name)
+            return
+        life.begin_next()
+        self._processes.spawn(name, life.number)
+
+    def _introduce(self, name: str) -> None:
+        """One that was started anew is ready: tell it where all are, and all where it is."""
+        state = self._state
+        present = self._present()
+        self._control.send(name, Directory({each: state.endpoints[each] for each in present}))
+        for each in present - state.ended:
+            self._control.send(each, Directory({name: state.endpoints[name]}))
+        for each, life in self._lives.items():  # who is being started as well
+            if life.is_dead and each in state.endpoints and each != name:
+                self._control.send(each, Directory({name: state.endpoints[name]}))
+                self._control.send(name, Directory({each: state.endpoints[each]}))
+
+    def _begin_again(self, name: str, life: Life, now_s: float) -> None:
+        born_at_s = life.born_at_s()
+        if name not in self._state.greeted or now_s < born_at_s - BIRTH_LEAD_S:
+            return
+        self._control.send(name, Start(self._origin_s, max(born_at_s, now_s), life.died_at_s))
+        while life.outages and life.outages[0].until_s <= born_at_s:
+            life.outages.pop(0)
+        life.is_dead = False
+
+    def _finish_births(self) -> None:
+        """Whoever is being started anew as the run ends may as well be closed in order."""
+        until_s = time.monotonic() + BIRTH_WAIT_S
+        while time.monotonic() < until_s:
+            unborn = [
+                name for name, life in self._lives.items() if life.is_dead and name not in self._state.ended
+            ]
+            if not unborn:
+                return
+            for name in set(unborn) & self._state.greeted:
+                life = self._lives[name]
+                self._control.send(name, Start(self._origin_s, self._now_s(), life.died_at_s))
+                life.is_dead = False
+            self._pump()
+
+    def _hear_ledger(self, message: Ledger) -> None:
+        account = self._lives[message.node].account
+        if account.sent is None:
+            account.sent = message
+            told = self._state.sent
+        else:
+            account.received = message
+            told = self._state.received
+        if not self._lives[message.node].is_dying:
+            told.add(message.node)
+
     def _await_start(self, until_s: float, what: str, missing: Callable[[], set[str]]) -> None:
         while absent := missing():
             self._pump()
@@ -255,6 +353,7 @@ class _Launcher:
         next_progress_s = self._origin_s
         while True:
             self._pump()
+            self._do_due()
             now_s = self._now_s()
             if self._state.deaths or self._interrupts.count:
                 return False
@@ -268,12 +367,12 @@ class _Launcher:
 
     def _is_idle(self) -> bool:
         """All are idle, and have said so again after the last root did: nothing it had sent was on its way then."""
-        idle = self._state.idle_from_s
-        if idle.keys() != self._names:
+        idle, present = self._state.idle_from_s, self._present()
+        if not present <= idle.keys():
             return False
-        with_roots = {name for name in self._names if self._has_root(name)}
-        last_s = max(idle[name] for name in with_roots)
-        return all(self._state.beats[name].at_s > last_s for name in self._names - with_roots)
+        with_roots = {name for name in present if self._has_root(name)}
+        last_s = max((idle[name] for name in with_roots), default=0.0)
+        return all(self._state.beats[name].at_s > last_s for name in present - with_roots)
 
     def _has_root(self, name: str) -> bool:
         nodes = self._world.topology.nodes
@@ -297,10 +396,13 @@ class _Launcher:
         state = self._state
         until_s = time.monotonic() + STOP_WAIT_S
         interrupts = self._interrupts.count
+        for name in self._names:
+            self._processes.wake(name)
+        self._finish_births()
         self._is_stopping = True
         self._tell_all(Stop(at_s))
         for said in (state.sent, state.received, state.closed, state.ended):
-            while missing := self._names - set(said) - state.dead:
+            while missing := self._present() - said - state.dead:
                 self._pump()
                 if self._interrupts.count > max(1, interrupts):
                     raise InterruptError("stopped again before all logs were closed")
@@ -310,21 +412,43 @@ class _Launcher:
                 self._settle()
 
     def _settle(self) -> None:
-        """Tell each node how many messages it is to have received on each link."""
-        expected_of = {
-            number: carried(counts)
-            for each in self._state.sent.values()
-            for number, counts in each.sent.items()
-        }
+        """Tell each node how many messages it is to have received on each link, in its present life."""
+        sent = self._sent()
         topology = self._world.topology
-        for name in self._names - self._state.dead:
+        for name in self._present() - self._state.dead:
             expected = {
-                link.number: expected_of[link.number]
+                link.number: sum(
+                    each.carried[link.number].get(self._lives[name].number, 0) for each in ledgers
+                )
                 for node in self._homes[name]
                 for link in topology.incoming(node)
-                if link.number in expected_of
+                if (ledgers := sent.get(link.number))
             }
             self._control.send(name, Settle(expected))
+
+    def _sent(self) -> dict[int, list[Ledger]]:
+        """What the senders of each link told, life by life; links of which one did not are left out."""
+        topology = self._world.topology
+        found: dict[int, list[Ledger]] = {}
+        for process, nodes in self._homes.items():
+            ledgers = [account.sent for account in self._lives[process].accounts]
+            told = [ledger for ledger in ledgers if ledger is not None]
+            if len(told) == len(ledgers):
+                found.update({link.number: told for node in nodes for link in topology.outgoing(node)})
+        return found
+
+    def _received(self) -> dict[int, list[tuple[int, int]]]:
+        """The same of what their receivers told."""
+        topology = self._world.topology
+        found: dict[int, list[tuple[int, int]]] = {}
+        for process, nodes in self._homes.items():
+            ledgers = [account.received for account in self._lives[process].accounts]
+            told = [ledger for ledger in ledgers if ledger is not None]
+            if len(told) == len(ledgers):
+                for node in nodes:
+                    for link in topology.incoming(node):
+                        found[link.number] = [ledger.received[link.number] for ledger in told]
+        return found
 
     def _give_up(self, missing: set[str]) -> None:
         for node in sorted(missing):
@@ -332,17 +456,27 @@ class _Launcher:
 
     def _ledger(self) -> tuple[LedgerLine, ...]:
         """A line for each link of which both ends have told."""
-        sent = {number: each for ledger in self._state.sent.values() for number, each in ledger.sent.items()}
-        received = {
-            number: each
-            for ledger in self._state.received.values()
-            for number, each in ledger.received.items()
-        }
+        sent, received = self._sent(), self._received()
         return tuple(
-            ledger_line(link, sent[link.number], *received[link.number])
+            self._line(link, sent[link.number], received[link.number])
             for link in self._world.topology.links
             if link.number in sent and link.number in received
         )
+
+    def _line(self, link: Link, sent: list[Ledger], received: list[tuple[int, int]]) -> LedgerLine:
+        """What did not reach the role in a life that a fault ended was lost with it."""
+        totals = [sum(counts) for counts in zip(*(each.sent[link.number] for each in sent), strict=True)]
+        died_with = 0
+        last = len(received) - 1 if self._is_present[link.target] else len(received)
+        for life, (delivered, _) in enumerate(received[:last]):
+            died_with += sum(each.carried[link.number].get(life, 0) for each in sent) - delivered
+        under_way = received[-1][1] if last < len(received) else 0
+        return ledger_line(link, totals, sum(delivered for delivered, _ in received), under_way, died_with)
+
+    @cached_property
+    def _is_present(self) -> dict[str, bool]:
+        """Of each node, at the end: whether its process lives."""
+        return {node: not self._lives[name].is_dead for name, nodes in self._homes.items() for node in nodes}
 
     def _notes(self) -> tuple[str, ...]:
         silent = len(self._world.topology.links) - len(self._ledger())
@@ -352,7 +486,7 @@ class _Launcher:
 
     def _pump(self) -> None:
         """Wait a little for news, and take it in."""
-        self._poller.poll(LOOK_MS)
+        self._poller.poll(self._wait_ms())
         for message in self._control.receive():
             self._hear(message)
         ready, exits = self._processes.take_news()
@@ -360,11 +494,28 @@ class _Launcher:
         for end in exits:
             self._on_exit(end)
 
+    def _wait_ms(self) -> int:
+        """Until something is to be done at its instant, or for a look."""
+        now_s = self._now_s()
+        due = [
+            at_s
+            for life in self._lives.values()
+            if life.outages
+            for at_s in [life.outages[0].until_s - (BIRTH_LEAD_S if life.is_dead else 0.0)]
+            if now_s < at_s < math.inf
+        ]
+        return min([LOOK_MS, *(math.ceil((at_s - now_s) * 1000) for at_s in due)])
+
     def _hear(self, message: Control) -> None:
         state = self._state
         match message:
             case Ready():
                 state.endpoints[message.node] = message.endpoint
+                if self._lives[message.node].number:
+                    self._introduce(message.node)
+            case Dying():
+                self._lives[message.node].is_dying = True
+                self._died_at_s[message.node] = message.at_s
             case Greeted():
                 state.greeted.add(message.node)
             case Beat():
@@ -374,7 +525,7 @@ class _Launcher:
                 else:
                     state.idle_from_s.setdefault(message.node, message.at_s)
             case Ledger():
-                (state.received if message.node in state.sent else state.sent)[message.node] = message
+                self._hear_ledger(message)
             case Closed():
                 state.closed.add(message.node)
             case _:
@@ -393,10 +544,24 @@ class _Launcher:
                 self._bury(node, f"killed when the nursery ended with {end.how}")
         elif end.code == POLICY_FAILED:
             raise PolicyError(self._processes.tail(end.node).rpartition("\n")[2])
+        elif end.code == -signal.SIGKILL and self._is_settled(end.node):
+            self._bear(end.node)
         elif end.code == 0 and self._is_stopping:
             self._state.ended.add(end.node)  # what it said last may still be on its way to us
         else:
             self._bury(end.node, end.how)
+
+    def _is_settled(self, name: str) -> bool:
+        """Whether a fault killed it: then its last words are here, or on their way."""
+        until_s = time.monotonic() + LAST_WORDS_S
+        life = self._lives[name]
+        while (
+            (life.is_dying or life.outages) and life.account.received is None and time.monotonic() < until_s
+        ):
+            self._control.socket.poll(LOOK_MS)
+            for message in self._control.receive():
+                self._hear(message)
+        return life.is_dying and life.account.received is not None
 
     def _bury(self, node: str, how: str) -> None:
         self._state.ended.add(node)
@@ -405,5 +570,5 @@ class _Launcher:
         self._state.deaths.append(Death(node, how, max(0.0, self._now_s()), self._processes.tail(node)))
 
     def _tell_all(self, message: Control) -> None:
-        for node in self._names - self._state.ended:
+        for node in self._present() - self._state.ended:
             self._control.send(node, message)

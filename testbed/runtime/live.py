@@ -10,6 +10,10 @@ What `now_s` tells the roles is the scenario's `dating`: `actual`, the clock as 
 `due`, the instant at which it was due, so that lateness does not add up. Lateness is measured the same in both: the
 instant of handling less that of release.
 
+A process that a fault stops does so itself, once it has sent what it has; the launcher wakes it. One that a fault kills
+settles its accounts and then kills itself. What was due meanwhile is late by no fault of the host: lateness is counted
+from when the process went on, or was started anew.
+
 Several roles in one process share its sockets. What one sends to another skips them but keeps its link: it waits
 in the delay line of the process from the end of the pass on.
 """
@@ -17,6 +21,8 @@ in the delay line of the process from the end of the pass on.
 from __future__ import annotations
 
 import math
+import os
+import signal
 import time
 from collections.abc import Callable, Iterable
 from heapq import heappop
@@ -32,8 +38,8 @@ from testbed.runtime.lookahead import Lookahead
 from testbed.runtime.receiving_end import FOLD, ReceivingEnd
 from testbed.runtime.sending_end import Outbox, SendingEnd
 from testbed.runtime.sockets import Peer, Sockets
-from testbed.runtime.timeline import node_changes
-from testbed.runtime.wire import Beat, Ledger, Section, pack_frame, unpack_frame
+from testbed.runtime.timeline import Change, node_changes
+from testbed.runtime.wire import GREETING, Beat, Ledger, Section, pack_frame, unpack_frame
 from testbed.scenario.fault_plan import fault_plan
 from testbed.scenario.topology import Link
 
@@ -44,8 +50,14 @@ LEAST_ROW_S = (
     0.2  # wall time; however much a time scale shrinks the run, rows are not to cost more than they tell
 )
 WAITED_S = 20e-6  # a look at the sockets that took longer than this has waited
+SEND_S = 0.2  # longest time that a process spends on frames that would have blocked, before it stops or dies
 MOST_EMPTY_PASSES = 1000  # in a row, without waiting: then the loop turns for nothing, which is a bug
 STALE_TIMERS = 1024  # replaced timers that may lie about before they are swept
+
+
+def _cannot_die() -> None:
+    raise RuntimeError("nobody has said how this process is to die")
+
 
 RoleFactory = Callable[[str, World, Environment], Role]
 
@@ -60,6 +72,10 @@ class Host:
         sockets: Sockets,
         on_control: Callable[[], None],
         clock: Callable[[], float] = time.monotonic,
+        *,
+        life: int = 0,
+        die: Callable[[], None] = _cannot_die,
+        stop_self: Callable[[], None] = lambda: os.kill(os.getpid(), signal.SIGSTOP),
     ) -> None:
         """Args:
         name: of the process, for its log rows and errors.
@@ -67,6 +83,9 @@ class Host:
         sockets: of the process; peers are connected later, by `connect`.
         on_control: reads the control socket, when it is readable.
         clock: the host's monotonic clock; for tests, another.
+        life: how often the process was started before.
+        die: ends the process once its roles have recorded what they lose; does not return.
+        stop_self: stops the process until it is woken.
         """
         scenario = world.scenario
         self.name = name
@@ -75,6 +94,11 @@ class Host:
         self._sockets = sockets
         self._on_control = on_control
         self._clock = clock
+        self._life = life
+        self._die = die
+        self._stop_self = stop_self
+        self._resumed_at_s = -math.inf  # run time: lateness is not counted from before
+        self._stopped_s = 0.0  # in this pass
         self._is_actual = scenario.dating == "actual"
         self._spacing_s = scenario.live.pass_spacing
         self._unread_s = 0.0
@@ -101,7 +125,7 @@ class Host:
         """Host a node; its role and its outgoing links are added later."""
         world = self._world
         kind = world.topology.nodes[node].kind
-        environment = LiveEnvironment(node, kind, world.scenario.seed, log, self._agenda)
+        environment = LiveEnvironment(node, kind, world.scenario.seed, log, self._agenda, self._life)
         self._environments[node] = environment
         for link in world.topology.incoming(node):
             self._receiving[link.number] = ReceivingEnd(link, environment)
@@ -163,8 +187,20 @@ class Host:
 
     # --- the run --------------------------------------------------------------------------------------------
 
-    def run(self, origin_s: float, send_beat: Callable[[Beat], None]) -> None:
-        """Start the roles at this instant of `time.monotonic` and serve them until `end` is called.
+    def run(
+        self,
+        origin_s: float,
+        send_beat: Callable[[Beat], None],
+        born_at_s: float = 0.0,
+        died_at_s: float = 0.0,
+    ) -> None:
+        """Start the roles and serve them until `end` is called.
+
+        Args:
+            origin_s: run time 0, as an instant of `time.monotonic`.
+            send_beat: tells the launcher how the process fares.
+            born_at_s: run time at which the roles begin, where they lived before.
+            died_at_s: run time at which that life ended.
 
         Raises:
             RunError: a socket failed.
@@ -172,10 +208,10 @@ class Host:
         """
         self._origin_s = origin_s
         self._send_beat = send_beat
-        self._sockets.sleep_until(origin_s)
+        self._sockets.sleep_until(origin_s + born_at_s)
         # greetings wait until they are connected: they do not count
         self._accounts.usage.would_blocks = self._sockets.would_blocks
-        self._begin()
+        self._begin(born_at_s, died_at_s)
         waited_s = 0.0
         while not self._ended:
             began_s = self._clock()
@@ -184,7 +220,8 @@ class Host:
             usage = self._accounts.usage
             usage.passes += 1
             if ended_s - began_s > usage.stall_s:
-                usage.stall_s = ended_s - began_s
+                usage.stall_s = max(usage.stall_s, ended_s - began_s - self._stopped_s)
+            self._stopped_s = 0.0
             if did_something or waited_s > WAITED_S:
                 self._empty_passes = 0
             else:
@@ -199,20 +236,97 @@ class Host:
         """Run time by the clock."""
         return self._clock() - self._origin_s
 
-    def _begin(self) -> None:
-        """Time 0: what faults change from the start on holds for the first message."""
-        world = self._world
+    def _begin(self, born_at_s: float, died_at_s: float) -> None:
+        """Time 0, or a new life: what faults have changed by then holds for the first message."""
         for node, environment in self._environments.items():
-            for change in node_changes(self._plan, world.topology, node):
-                if change.at_s <= 0.0:
-                    environment.apply(change, self.now_s())
+            environment.at_s = born_at_s
+            changes = node_changes(self._plan, self._world.topology, node)
+            if self._life:
+                changes = self._of_this_life(environment, changes, born_at_s, died_at_s)
+            for change in changes:
+                if change.at_s <= born_at_s:
+                    self._make(environment, change, self.now_s())
                 else:
                     self._agenda.add_change(environment, change)
+        if self._life:
+            self._resumed_at_s = self.now_s()
         for environment in self._environments.values():
             environment.role.start()
         self._flush()
         phase = self._phase()
-        self._next_beat_s, self._next_row_s = BEAT_S * phase, self._row_s * (1.0 + phase)
+        self._next_beat_s = born_at_s + BEAT_S * phase
+        self._next_row_s = born_at_s + self._row_s * (1.0 + phase)
+
+    def _of_this_life(
+        self, environment: LiveEnvironment, changes: list[Change], born_at_s: float, died_at_s: float
+    ) -> list[Change]:
+        """What a new life has yet to make of a node's changes; that it lives heals the faults that had killed it."""
+        gone = {change.fault for change in changes if change.healed and change.at_s <= born_at_s}
+        for change in changes:
+            if change.kills and change.fault in gone and change.healed and change.at_s > died_at_s:
+                row = (change.fault, environment.name, True, change.at_s, self.now_s())
+                environment.record("applied", row)
+        self._count_lives(environment, changes, born_at_s)
+        return [change for change in changes if change.fault not in gone]
+
+    def _count_lives(self, environment: LiveEnvironment, changes: list[Change], born_at_s: float) -> None:
+        """Which lives of its targets a new life begins to send to; those that are dead now will have another."""
+        dead: dict[int, set[int]] = {}
+        for change in changes:
+            if change.words.kill and change.at_s <= born_at_s:
+                for number in change.links:
+                    faults = dead.setdefault(number, set())
+                    if change.healed:
+                        faults.discard(change.fault)
+                    elif not faults:
+                        faults.add(change.fault)
+                        self._accounts.end_of(number).life += 1
+                    else:
+                        faults.add(change.fault)
+        for number, faults in dead.items():
+            if faults:
+                self._accounts.end_of(number).life -= 1  # counted when its death is applied
+
+    def _make(self, environment: LiveEnvironment, change: Change, now_s: float) -> None:
+        """Make a change of a node; of those that end or stop its process, the rest is up to it."""
+        if change.kills and not change.healed:
+            self._end_life(environment, change, now_s)
+        for target in environment.apply(change, now_s):
+            self._flush()  # what was sent before goes its way, and is lost where it ends
+            if target in self._sockets.peers:
+                self._sockets.disconnect(target)
+        if change.pauses and not change.healed:
+            self._pause(environment, now_s)
+
+    def _end_life(self, environment: LiveEnvironment, change: Change, now_s: float) -> None:
+        """Take in what has come, record what is lost, send what was sent, and end."""
+        if self._sockets.frames_readable:
+            for frame in self._sockets.receive():
+                self.take(frame)
+        environment.at_s = max(now_s, environment.at_s)
+        environment.record("applied", (change.fault, environment.name, False, change.at_s, now_s))
+        environment.role.stop(killed=True)
+        self._flush()
+        self._die()
+
+    def _pause(self, environment: LiveEnvironment, now_s: float) -> None:
+        """Stop this process until the launcher wakes it; a kill that fell due meanwhile comes before all else."""
+        if environment.at_work.paused_until_s() <= now_s:
+            return  # it was held up for so long that it is over
+        self._flush()
+        while self._sockets.waiting and self._clock() < self._origin_s + now_s + SEND_S:
+            self._sockets.retry()
+        began_s = self._clock()
+        self._stop_self()
+        ended_s = self._clock()
+        self._stopped_s += ended_s - began_s
+        self._resumed_at_s = self._next_beat_s = ended_s - self._origin_s
+        for each in self._environments.values():
+            each.at_s = max(each.at_s, self._resumed_at_s)
+        kills = [each for each in environment.changes.values() if each.kills and not each.healed]
+        for change in kills:
+            if change.at_s <= self._resumed_at_s:
+                self._end_life(environment, change, self._resumed_at_s)
 
     def _phase(self) -> float:
         """This process's share of a period, from 0 to 1: chores of many processes at one instant would be a stall."""
@@ -248,8 +362,9 @@ class Host:
         return did_something
 
     def take(self, frame: bytes) -> None:
-        """Hold what a peer has sent, each message until its release."""
-        self._hold(unpack_frame(frame))
+        """Hold what a peer has sent, each message until its release. One that was started anew greets first."""
+        if not frame.startswith(GREETING):
+            self._hold(unpack_frame(frame))
 
     def _hold(self, sections: Iterable[tuple[int, list[float], list[Message]]]) -> None:
         put = self.line.put_section
@@ -284,6 +399,7 @@ class Host:
     def _hand_over(self, due: list[tuple[float, int, Message]]) -> None:
         heap = self._agenda.heap
         clock, origin_s, is_actual, receiving = self._clock, self._origin_s, self._is_actual, self._receiving
+        resumed_at_s = self._resumed_at_s
         for release_at_s, number, message in due:
             while heap and heap[0][0] < release_at_s:  # set while the messages before this one were handled
                 self._fire_next()
@@ -295,7 +411,7 @@ class Host:
             elif release_at_s > environment.at_s:
                 environment.at_s = release_at_s
             lateness_s = end.lateness_s
-            lateness_s.append(now_s - release_at_s)
+            lateness_s.append(now_s - (release_at_s if release_at_s > resumed_at_s else resumed_at_s))
             end.on_message(end.source, message)
             if len(lateness_s) >= FOLD:
                 end.fold(self._accounts.bins)
@@ -307,14 +423,15 @@ class Host:
         del environment.timers[name]
         now_s = self._clock() - self._origin_s
         usage = self._accounts.usage
-        if now_s - at_s > usage.lag_s:
-            usage.lag_s = now_s - at_s
+        lag_s = now_s - (at_s if at_s > self._resumed_at_s else self._resumed_at_s)
+        if lag_s > usage.lag_s:
+            usage.lag_s = lag_s
         if self._is_actual:
             environment.at_s = now_s
         elif at_s > environment.at_s:
             environment.at_s = at_s
         if environment.changes and name in environment.changes:
-            environment.apply(environment.changes.pop(name), now_s)
+            self._make(environment, environment.changes.pop(name), now_s)
         else:
             environment.role.on_timer(name)
 

@@ -71,12 +71,12 @@ class LiveEnvironment:
 
     __slots__ = (
         "_agenda",
-        "_at_work",
         "_ends",
         "_paths",
         "_rngs",
         "_seed",
         "at_s",
+        "at_work",
         "changes",
         "life",
         "log",
@@ -106,7 +106,7 @@ class LiveEnvironment:
         self.changes: dict[str, Change] = {}
         self.role: Role
         self._agenda = agenda
-        self._at_work = AtWork(kind)
+        self.at_work = AtWork(kind)
         self._seed = seed
         self._rngs: dict[str, random.Random] = {}
         self._paths: dict[str, dict[str, SendingEnd]] = {path: {} for path in PATH_OF.values()}
@@ -169,20 +169,26 @@ class LiveEnvironment:
         """The links on which this node sends."""
         return [end for ends in self._paths.values() for end in ends.values()]
 
-    def apply(self, change: Change, done_at_s: float) -> None:
-        """Make a change that a fault of the scenario makes to this node, and record it."""
+    def apply(self, change: Change, done_at_s: float) -> list[str]:
+        """Make a change that a fault makes to this node, and record it; returns the targets that are dead from now on."""
+        dead: list[str] = []
         for end in self.ends():
             if end.link.number in change.links:
+                was_dead = end.model.effect.kill
                 if change.healed:
                     end.model.heal(change.fault)
                 else:
                     end.model.apply(change.fault, change.words)
                 end.draw = end.model.draw
-        for told in self._at_work.note(change):
+                if end.model.effect.kill and not was_dead:
+                    end.next_life()
+                    dead.append(end.link.target)
+        for told in self.at_work.note(change):
             self.role.on_message("", told)
         self.record("applied", (change.fault, self.name, change.healed, change.at_s, done_at_s))
+        return list(dict.fromkeys(dead))
 
     def heal_all(self, now_s: float) -> None:
         """The run is over: heal the faults that are still at work, and record it."""
-        for change in self._at_work.heals(now_s):
+        for change in self.at_work.heals(now_s):
             self.apply(change, now_s)

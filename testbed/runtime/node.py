@@ -3,12 +3,17 @@
 It says that it is ready and where it receives; learns where the others do; greets every peer that it sends to, and
 has heard from all that send to it; begins at the common instant; beats while it runs; and when it is told to stop,
 says what it sent, takes what is still on its way, says what it received, and closes its log with an end mark.
+
+A fault may end it earlier: then it tells the same and kills itself. A process that is started anew under its name
+greets those that live, and begins in the middle of the run.
 """
 
 from __future__ import annotations
 
 import gc
+import math
 import os
+import signal
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,16 +21,18 @@ from typing import Any, TypeVar
 
 from testbed.errors import RunError
 from testbed.record.log import LogWriter
-from testbed.record.run_folder import ArmFolder, file_name
+from testbed.record.run_folder import ArmFolder, file_name, life_suffix
 from testbed.roles.build import World
 from testbed.runtime.control import ControlClient
-from testbed.runtime.live import Host, RoleFactory
-from testbed.runtime.sockets import Sockets, bind_address, open_context
+from testbed.runtime.live import SEND_S, Host, RoleFactory
+from testbed.runtime.sockets import DEAD_LINGER_MS, Sockets, bind_address, open_context
 from testbed.runtime.wire import (
+    GREETING,
     Beat,
     Closed,
     Control,
     Directory,
+    Dying,
     Greeted,
     Hello,
     Ready,
@@ -38,6 +45,7 @@ from testbed.runtime.wire import (
 from testbed.scenario.process_map import homes
 
 SETTLE_S = 2.0  # longest wait for messages that were sent before all had stopped
+GREET_S = 1.0  # longest wait of one that was started anew for the greetings of those that live
 LOOK_S = 0.2  # between two looks whether the parent still lives, while waiting for the launcher
 
 Word = TypeVar("Word", bound=Control)
@@ -64,7 +72,7 @@ class NodeProcess:
     """One process, with one node or several."""
 
     def __init__(
-        self, name: str, orders: Orders, world: World, processes: dict[str, tuple[str, ...]]
+        self, name: str, orders: Orders, world: World, processes: dict[str, tuple[str, ...]], life: int = 0
     ) -> None:
         """Open the logs and the sockets; the fork is behind us.
 
@@ -73,24 +81,28 @@ class NodeProcess:
             orders: for all.
             world: of the run.
             processes: the nodes of every process.
+            life: how often this one was started before.
 
         Raises:
             RunError: a file or a socket cannot be opened.
         """
         self._name = name
+        self._life = life
         self._parent = os.getppid()
         self._words: list[Control] = []
         self._homes = homes(processes)
         self._context = open_context(len(processes))
         self._control = ControlClient(self._context, name, orders.control)
-        address = bind_address(world.scenario.live.transport, orders.sockets, file_name(name))
+        address = bind_address(
+            world.scenario.live.transport, orders.sockets, file_name(name) + life_suffix(life)
+        )
         self._sockets = Sockets(self._context, name, address, self._control.socket)
         self._heard: set[str] = set()  # peers that have greeted us
         self._is_greeted = False
-        self._host = Host(name, world, self._sockets, self._on_control)
+        self._host = Host(name, world, self._sockets, self._on_control, life=life, die=self._die)
         for node in processes[name]:
             header = {**orders.header, "engine": "live", "node": node}
-            self._host.add(node, LogWriter(orders.folder.log(node), header))
+            self._host.add(node, LogWriter(orders.folder.log(node, life), header))
 
     def live(self, make_role: RoleFactory) -> None:
         """Live until the run ends.
@@ -105,7 +117,8 @@ class NodeProcess:
         self._control.send(Greeted(self._name))
         start = self._await(Start)
         _tame_collector()
-        self._host.run(start.at_monotonic_s, self._beat)
+        self._on_control()  # of others that were started anew meanwhile
+        self._host.run(start.at_monotonic_s, self._beat, start.born_at_s, start.died_at_s)
         self._end()
 
     def _greet(self, directory: Directory) -> None:
@@ -114,15 +127,34 @@ class NodeProcess:
         greeted: set[str] = set()
         for target in sorted(targets):
             home = self._homes[target]
+            if home not in directory.endpoints:
+                self._sockets.expect(target)
+                continue
             peer = self._sockets.connect(target, directory.endpoints[home])
             if home not in greeted:
                 greeted.add(home)
                 self._sockets.send(peer, pack_control(Hello(self._name)))
-        sources = {self._homes[sender] for sender in senders}
-        while not sources <= self._heard or self._sockets.waiting:
+        sources = {self._homes[sender] for sender in senders} & directory.endpoints.keys()
+        until_s = time.monotonic() + GREET_S if self._life else math.inf  # in a run some may be stopped
+        while (not sources <= self._heard or self._sockets.waiting) and time.monotonic() < until_s:
             self._wait()
             self._sockets.retry()
         self._is_greeted = True
+
+    def _die(self) -> None:
+        """A fault kills this process: settle the accounts, so that nothing that it knew is lost with it."""
+        host, control = self._host, self._control
+        control.send(Dying(self._name, host.now_s()))
+        control.send(host.sent_ledger())
+        control.send(host.received_ledger())
+        until_s = time.monotonic() + SEND_S
+        while self._sockets.waiting and time.monotonic() < until_s:
+            self._sockets.retry()
+        host.close()
+        self._sockets.close(DEAD_LINGER_MS)
+        control.close()
+        self._context.term()  # waits until all is sent
+        os.kill(os.getpid(), signal.SIGKILL)
 
     def _end(self) -> None:
         host, control = self._host, self._control
@@ -142,11 +174,22 @@ class NodeProcess:
         self._on_control()  # sending may have taken in the news that the next wait would have waited for
 
     def _on_control(self) -> None:
-        """While the loop runs: only the end is news."""
+        """While the loop runs: the end is news, and where a peer receives that was started anew."""
         self._words += self._control.receive()
+        for word in [word for word in self._words if isinstance(word, Directory)]:
+            self._words.remove(word)
+            self._greet_anew(word)
         if any(isinstance(word, Stop) for word in self._words):
             self._words = [word for word in self._words if not isinstance(word, Stop)]
             self._host.end()
+
+    def _greet_anew(self, directory: Directory) -> None:
+        targets, _ = self._host.peers()
+        for target in sorted(targets):
+            endpoint = directory.endpoints.get(self._homes[target])
+            if endpoint is not None:
+                peer = self._sockets.reconnect(target, endpoint)
+                self._sockets.send(peer, pack_control(Hello(self._name)))
 
     def _await(self, kind: type[Word]) -> Word:
         """The next word of this kind from the launcher; others wait for their turn."""
@@ -170,7 +213,7 @@ class NodeProcess:
 
     def _take(self, frame: bytes) -> None:
         """Until all have greeted, peers send nothing but their greetings."""
-        if self._is_greeted:
+        if self._is_greeted or (self._life and not frame.startswith(GREETING)):
             self._host.take(frame)
             return
         greeting = unpack_control(frame)

@@ -3,7 +3,7 @@
 It has imported and built what nodes need, and opens neither a thread nor a ZeroMQ context, which a fork would not
 survive. The launcher talks to it over a socket of whole packets on its standard input, each a msgpack array:
 
-    launcher -> nursery   ["begin", orders]   ["spawn", node]
+    launcher -> nursery   ["begin", orders]   ["spawn", node, how often it was spawned before]
     nursery -> launcher   ["ready"]   ["spawned", node, pid]   ["exited", node, pid, exit code or -signal]
 
 A node may be spawned again once its process has ended. When the launcher closes the socket, or dies, the nursery
@@ -66,8 +66,8 @@ class Nursery:
         words: list[Any] | None = msgpack.unpackb(data) if data else None
         return words
 
-    def serve(self) -> str | None:
-        """Fork and report until the launcher is gone: then None. Returns the name of its node in each child."""
+    def serve(self) -> tuple[str, int] | None:
+        """Fork and report until the launcher is gone: then None. Returns the name of its node, and its life, in each child."""
         poll = select.poll()
         poll.register(self._launcher, select.POLLIN)
         poll.register(self._wake_read, select.POLLIN)
@@ -83,7 +83,7 @@ class Nursery:
                 self._kill_all()
                 return None
             if self._spawn(words[1]):
-                return str(words[1])
+                return str(words[1]), int(words[2])
 
     def _spawn(self, node: str) -> bool:
         """Fork; returns whether this is the child."""
@@ -133,12 +133,12 @@ def main() -> None:
     make_role = _role_factory(begin["factory"])
     gc.freeze()  # what all nodes share is not touched by their collections, so its pages stay shared
     nursery.tell("ready")
-    node = nursery.serve()
-    if node is not None:
-        _be(node, orders, world, make_role)
+    born = nursery.serve()
+    if born is not None:
+        _be(*born, orders, world, make_role)
 
 
-def _be(name: str, orders: Orders, world: World, make_role: RoleFactory) -> None:
+def _be(name: str, life: int, orders: Orders, world: World, make_role: RoleFactory) -> None:
     """Live as this process. An exception leaves its traceback in the node's stderr file, and exit status 1.
 
     A mistake of the user's policy leaves its message alone, and an exit status that the launcher knows it by.
@@ -147,7 +147,8 @@ def _be(name: str, orders: Orders, world: World, make_role: RoleFactory) -> None
     set_process_name(name)
     code = 1
     try:
-        NodeProcess(name, orders, world, process_map(world.scenario, world.topology)).live(make_role)
+        processes = process_map(world.scenario, world.topology)
+        NodeProcess(name, orders, world, processes, life).live(make_role)
         code = 0
     except PolicyError as error:
         print(error, file=sys.stderr)

@@ -89,9 +89,15 @@ class Processes:
         }
         self._tell("begin", words)
 
-    def spawn(self, node: str) -> None:
-        """Have a node forked."""
-        self._tell("spawn", node)
+    def spawn(self, node: str, life: int = 0) -> None:
+        """Have a node forked, so often after the first time."""
+        self._tell("spawn", node, life)
+
+    def wake(self, node: str) -> None:
+        """Let a process go on that has stopped itself; harmless where it has not."""
+        pid = self.alive.get(node)
+        if pid is not None and start_ticks(pid) == self._known[node]["start_ticks"]:
+            os.kill(pid, signal.SIGCONT)
 
     def take_news(self) -> tuple[bool, list[Exit]]:
         """What the nursery says, without waiting: whether it became ready, and which processes have ended.

@@ -47,7 +47,7 @@ def sockets_folder(folder: ArmFolder, nodes: list[str]) -> Iterator[Path]:
     """
     inside = folder.path.resolve() / "sockets"
     longest = max(len(file_name(node).encode()) for node in [*nodes, CONTROL])
-    fits = len(str(inside).encode()) + len("/.ipc") + longest <= PATH_BYTES
+    fits = len(str(inside).encode()) + len("/.99.ipc") + longest <= PATH_BYTES
     if fits:
         shutil.rmtree(inside, ignore_errors=True)  # of a run that was killed; we hold the lock
         inside.mkdir(mode=0o700)

@@ -11,6 +11,7 @@ from typing import Any
 
 from testbed.links.counts import COUNTS
 from testbed.links.link import LinkModel
+from testbed.record.outcome import carried
 from testbed.roles.messages import Message
 from testbed.runtime.wire import Section
 from testbed.scenario.topology import Link
@@ -63,12 +64,13 @@ class SendingEnd:
         releases: of the messages in that section.
         messages: in that section.
         sent: messages since the last row.
+        life: which life of the process at the other end messages go to, from 0.
         drawn_s: sum of the delays of what was not dropped.
     """
 
     __slots__ = (
-        "_all_counts", "_all_sent", "_outbox", "draw", "drawn_s", "kind", "link", "messages", "model", "releases",
-        "sent",
+        "_all_counts", "_all_sent", "_carried", "_outbox", "draw", "drawn_s", "kind", "life", "link", "messages", "model",
+        "releases", "sent",
     )  # fmt: skip
 
     def __init__(self, link: Link, seed: int, outbox: Outbox, *, watched: bool = False) -> None:
@@ -89,6 +91,17 @@ class SendingEnd:
         self.sent = self._all_sent = 0
         self._all_counts = (0,) * len(COUNTS)
         self.drawn_s = 0.0
+        self.life = 0
+        self._carried: dict[int, int] = {}  # to earlier lives
+
+    def next_life(self) -> None:
+        """The process at the other end is dead: what is sent from now on is for its next life, if there is one."""
+        self._carried = self.carried()
+        self.life += 1
+
+    def carried(self) -> dict[int, int]:
+        """How many messages left for each life of the process at the other end."""
+        return {**self._carried, self.life: carried(self.totals()) - sum(self._carried.values())}
 
     def open_section(self, kind: type, at_s: float) -> None:
         """Begin a section for messages of this kind, behind those that wait to go the same way."""

@@ -32,6 +32,7 @@ from testbed.errors import RunError
 from testbed.runtime.timer_descriptor import TimerDescriptor
 
 QUEUED_FRAMES = 100_000  # high-water mark of each end; ten seconds of a frame a pass at the shortest spacing
+DEAD_LINGER_MS = 100  # the same for a peer that is dead, or where the process itself is to die
 LINGER_MS = 2_000  # longest time that closing waits for frames under way
 MAX_FRAME_BYTES = 64 << 20  # a stalled peer's backlog travels as frames of one pass each, far below this
 RETRY_S = 0.001  # between two attempts at frames that would have blocked
@@ -80,19 +81,35 @@ class Peer:
 
     __slots__ = ("_backlog", "_send", "_socket", "_who", "name", "would_blocks")
 
-    def __init__(self, socket: zmq.Socket[bytes], owner: str, name: str) -> None:
+    def __init__(self, socket: zmq.Socket[bytes] | None, owner: str, name: str) -> None:
         """Args:
-        socket: a connected PUSH.
+        socket: a connected PUSH; None while the peer is dead.
         owner: name of this process, for errors.
         name: of the peer.
         """
         self.name = name
         self.would_blocks = 0
-        self._socket = socket
-        # the plain call below the library's conveniences, which cost more than it does
-        self._send: Callable[[bytes, int], object] = partial(zmq.backend.Socket.send, socket)
         self._who = f"{owner}: sending to {name}"
         self._backlog: deque[bytes] = deque()
+        self._socket: zmq.Socket[bytes] | None = None
+        self._send: Callable[[bytes, int], object] = _nowhere
+        if socket is not None:
+            self.open(socket)
+
+    def open(self, socket: zmq.Socket[bytes]) -> None:
+        """Send by this socket from now on."""
+        self.shut()
+        self._socket = socket
+        # the plain call below the library's conveniences, which cost more than it does
+        self._send = partial(zmq.backend.Socket.send, socket)
+
+    def shut(self) -> None:
+        """The peer is dead: what was kept for it is lost with it, and what is sent from now on waits for its next life."""
+        self._backlog.clear()
+        self._send = _nowhere
+        if self._socket is not None:
+            self._socket.close(linger=DEAD_LINGER_MS)
+            self._socket = None
 
     def send(self, frame: bytes) -> bool:
         """Send, or keep the frame until `retry`; returns whether it went. Frames keep their order.
@@ -113,9 +130,10 @@ class Peer:
             backlog.popleft()
         return not backlog
 
-    def close(self) -> None:
+    def close(self, linger_ms: int = LINGER_MS) -> None:
         """Close the socket; frames on their way get the linger."""
-        self._socket.close()
+        if self._socket is not None:
+            self._socket.close(linger=linger_ms)
 
     def _try(self, frame: bytes) -> bool:
         try:
@@ -184,15 +202,39 @@ class Sockets:
         if endpoint in self._connected:
             peer = self.peers[name] = self._connected[endpoint]
             return peer
+        socket = self._push(name, endpoint)
+        peer = self.peers[name] = self._connected[endpoint] = Peer(socket, self._owner, name)
+        return peer
+
+    def expect(self, name: str) -> Peer:
+        """The sending end to a node that is dead: `reconnect` opens it."""
+        peer = self.peers[name] = self._connected[f"dead {name}"] = Peer(None, self._owner, name)
+        return peer
+
+    def reconnect(self, name: str, endpoint: str) -> Peer:
+        """The node has been started anew and receives there."""
+        peer = self.peers[name]
+        self._connected = {key: each for key, each in self._connected.items() if each is not peer}
+        self._connected[endpoint] = peer
+        peer.open(self._push(name, endpoint))
+        return peer
+
+    def disconnect(self, name: str) -> None:
+        """The node is dead."""
+        peer = self.peers[name]
+        peer.shut()
+        self.waiting = [each for each in self.waiting if each is not peer]
+
+    def _push(self, name: str, endpoint: str) -> zmq.Socket[bytes]:
         socket = self._context.socket(zmq.PUSH)
         set_options(socket)
         socket.set(zmq.IMMEDIATE, 1)
+        socket.set(zmq.RECONNECT_IVL, 10)  # ms
         try:
             socket.connect(endpoint)
         except zmq.ZMQError as error:
             raise RunError(f"{self._owner}: connecting to {name} at {endpoint}: {error}") from error
-        peer = self.peers[name] = self._connected[endpoint] = Peer(socket, self._owner, name)
-        return peer
+        return socket
 
     def send(self, peer: Peer, frame: bytes) -> None:
         """Send without blocking; what would block is retried by `retry` until it is gone."""
@@ -242,10 +284,10 @@ class Sockets:
         """Frames that could not be sent at once."""
         return sum(peer.would_blocks for peer in self._connected.values())
 
-    def close(self) -> None:
-        """Close all but the control socket, which is not ours."""
+    def close(self, linger_ms: int = LINGER_MS) -> None:
+        """Close all but the control socket, which is not ours; frames on their way get the linger."""
         for peer in self._connected.values():
-            peer.close()
+            peer.close(linger_ms)
         self._epoll.close()
         self._pull.close()
         self._timer.close()
@@ -260,6 +302,11 @@ class Sockets:
                 self.control_readable = True
             else:
                 self._timer.armed_at_s = math.inf  # it has fired: even the same instant needs arming anew
+
+
+def _nowhere(frame: bytes, flags: int) -> object:
+    """There is no socket: the frame waits."""
+    raise zmq.Again
 
 
 def _descriptor(socket: zmq.Socket[bytes]) -> int:

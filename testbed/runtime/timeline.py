@@ -75,6 +75,38 @@ def node_changes(plan: Sequence[Fault], topology: Topology, node: str) -> list[C
     return changes
 
 
+@dataclass(frozen=True)
+class Outage:
+    """A span of run time in which a process is dead or stopped, by one fault or by several that overlap."""
+
+    is_dead: bool
+    at_s: float
+    until_s: float = math.inf
+
+
+def outages(changes: Sequence[Change], kind: str) -> list[Outage]:
+    """When the process of a node of this kind is dead, and when it is stopped; who is dead is not stopped as well.
+
+    Args:
+        changes: of the node, in their order.
+        kind: of the node.
+    """
+    at_work = AtWork(kind)
+    found: list[Outage] = []
+    state: bool | None = None  # dead, stopped, or neither
+    for change in changes:
+        at_work.note(change)
+        now = True if at_work.is_dead else False if at_work.is_paused else None
+        if now is state:
+            continue
+        if state is not None:
+            found[-1] = replace(found[-1], until_s=change.at_s)
+        if now is not None:
+            found.append(Outage(now, change.at_s))
+        state = now
+    return [outage for outage in found if outage.at_s < outage.until_s]
+
+
 def onset(fault: Fault, topology: Topology, node: str) -> Change | None:
     """What a fault changes at a node when it sets in; None: nothing."""
     links = tuple(number for number in fault.links if topology.links[number].source == node)
@@ -128,6 +160,10 @@ class AtWork:
             if (name in before) != (name in after)
         ]
         return told
+
+    def paused_until_s(self) -> float:
+        """When the last of the faults that stop the process is to heal."""
+        return max((change.until_s for change in self._changes.values() if change.pauses), default=-math.inf)
 
     def active(self) -> list[Change]:
         """Those at work, in the order in which they set in."""

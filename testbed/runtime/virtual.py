@@ -258,10 +258,16 @@ class VirtualEngine:
     def _apply(self, change: Change, environment: VirtualEnvironment) -> None:
         """Make a change; whoever is stopped or dead makes it later, if it still holds then."""
         at_work, role = environment.at_work, environment.role
+        if change.kills:
+            for channel in self._channels:
+                if channel.target is environment:
+                    self._change_link(channel, change)
         if isinstance(role, Dead):
             at_work.note(change)
+            if change.kills and change.healed:
+                self._record_change(change, environment)
             if not at_work.is_dead:
-                self._revive(environment, change)
+                self._revive(environment)
         elif change.kills and not change.healed:
             self._kill(environment, change)
         elif isinstance(role, Paused) and not change.pauses:
@@ -283,7 +289,7 @@ class VirtualEngine:
         environment.record("applied", row)
 
     def _change_links(self, change: Change) -> None:
-        """What a dead process does to its links is up to `_kill` and `_revive`, whatever their senders do."""
+        """Links to a dead process are closed at its end, whatever their senders do."""
         if change.words.kill:
             return
         for number in change.links:
@@ -334,9 +340,6 @@ class VirtualEngine:
                     environment.at_work.note(what)
         self._play(environment, Dead())
         environment.forget()
-        for channel in self._channels:
-            if channel.target is environment:
-                self._change_link(channel, change)
         self._drop_under_way(environment)
 
     def _play(self, environment: VirtualEnvironment, role: Role) -> None:
@@ -352,13 +355,9 @@ class VirtualEngine:
         self.heap[:] = kept
         heapify(self.heap)
 
-    def _revive(self, environment: VirtualEnvironment, change: Change) -> None:
+    def _revive(self, environment: VirtualEnvironment) -> None:
         """Start a process anew under its name: it knows nothing but the faults that are at work."""
         self._play(environment, self._make_role(environment.name, self._world, environment))
-        self._record_change(change, environment)
-        for channel in self._channels:
-            if channel.target is environment:
-                self._change_link(channel, change)
         environment.role.start()
         for active in environment.at_work.active():
             self._make(active, environment)

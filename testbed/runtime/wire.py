@@ -42,7 +42,7 @@ class Ready(NamedTuple):
 
 
 class Directory(NamedTuple):
-    """The launcher to all: where every process receives."""
+    """The launcher to all: where every process receives. In the middle of a run: where one that was started anew does."""
 
     endpoints: dict[str, str]
 
@@ -54,9 +54,11 @@ class Greeted(NamedTuple):
 
 
 class Start(NamedTuple):
-    """The launcher to all: run time 0 is this instant of the host's monotonic clock."""
+    """The launcher to all: run time 0 is this instant of the host's monotonic clock. A later life begins after it."""
 
     at_monotonic_s: float
+    born_at_s: float = 0.0  # run time
+    died_at_s: float = 0.0  # run time at which its last life ended
 
 
 class Beat(NamedTuple):
@@ -86,11 +88,19 @@ class Stop(NamedTuple):
 
 
 class Ledger(NamedTuple):
-    """A process to the launcher: the counts of its links, by number, since the run began."""
+    """A process to the launcher: the counts of its links, by number, since it was started."""
 
     node: str
     sent: dict[int, tuple[int, ...]]  # sent, and what `LinkCounts` has of them
+    carried: dict[int, dict[int, int]]  # of these, left for each life of the process at the other end
     received: dict[int, tuple[int, int]]  # delivered to the role, still held
+
+
+class Dying(NamedTuple):
+    """A process to the launcher: a fault kills it now; what it sent and what it received follow, and then nothing."""
+
+    node: str
+    at_s: float
 
 
 class Settle(NamedTuple):
@@ -106,7 +116,7 @@ class Closed(NamedTuple):
 
 
 Control: TypeAlias = (
-    Hello | Ready | Directory | Greeted | Start | Beat | Change | Stop | Ledger | Settle | Closed
+    Hello | Ready | Directory | Greeted | Start | Beat | Change | Stop | Ledger | Settle | Closed | Dying
 )
 
 # Every kind that crosses a socket. A tag is never given to another kind.
@@ -130,9 +140,13 @@ TAGS: dict[type, int] = {
     Ledger: 40,
     Settle: 41,
     Closed: 42,
+    Dying: 43,
 }
 
 _FIRST_CONTROL_TAG = 32
+GREETING = bytes(
+    (0x92, TAGS[Hello])
+)  # how the frame of a Hello begins, and no data frame, whose sections are arrays
 _DATA: dict[int, type[Any]] = {tag: kind for kind, tag in TAGS.items() if tag < _FIRST_CONTROL_TAG}
 _CONTROL: dict[int, type[Any]] = {tag: kind for kind, tag in TAGS.items() if tag >= _FIRST_CONTROL_TAG}
 

@@ -26,7 +26,8 @@ CONTROL: list[wire.Control] = [
     wire.Beat("root.west", 3.5, {"root.west": (100, 90, 10)}, False, 400, 0.0001, 0.002),
     wire.Change(2, "apply", {"delay": 2.0, "jitter": {"normal": 0.001}}),
     wire.Stop(20.0),
-    wire.Ledger("us/leaf-1", {0: (100, 1), 5: (20, 0)}, {3: (99, 2)}),
+    wire.Ledger("us/leaf-1", {0: (100, 1), 5: (20, 0)}, {0: {0: 60, 1: 39}}, {3: (99, 2)}),
+    wire.Dying("us/leaf-1", 2.5),
     wire.Settle({3: 101}),
     wire.Closed("us/server-2"),
 ]

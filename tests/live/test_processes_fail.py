@@ -1,0 +1,90 @@
+"""Faults of nodes take hold of real processes: one run with several at once, so that it is short."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from testbed.analysis.laws import all_laws
+from testbed.analysis.records import ended_s
+from testbed.experiment import run_arm
+from testbed.record.outcome import load_outcome
+from testbed.record.read import read_tables
+from testbed.record.run_folder import ArmFolder
+from testbed.scenario.load import scenario_from_text
+from testbed.scenario.topology import build_topology
+from tests.laws.test_node_faults import arrived, fault_rows, words
+from tests.laws.virtual_run import VirtualRun, silent
+
+pytestmark = pytest.mark.live
+
+FAULTS: tuple[dict[str, Any], ...] = (
+    {"at": "500 ms", "for": "1 s", "server": "a/server-1", "set": {"kill": True}},
+    {"at": "1 s", "for": "500 ms", "leaf": "b/leaf-1", "set": {"pause": True}},
+    {"at": "1600 ms", "for": "400 ms", "root": "west", "set": {"kill": True}},
+    {"at": "1 s", "for": "500 ms", "server": "b/server-2", "set": {"drain": True}},
+    {"at": "2 s", "for": "500 ms", "server": "a/server-2", "set": {"errors": "100 %"}},
+    {"at": "2 s", "server": "b/server-1", "set": {"kill": True}},
+)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> VirtualRun:
+    """Ten processes for three seconds."""
+    folder = ArmFolder(tmp_path_factory.mktemp("run") / "main")
+    given = words(*FAULTS, duration="3 s")
+    scenario = scenario_from_text(yaml.safe_dump(given, sort_keys=False)).arms["main"]
+    run_arm(folder, scenario, "live", silent)
+    return VirtualRun(scenario, read_tables(folder.tables), load_outcome(folder.outcome), folder)
+
+
+def test_the_deaths_that_were_planned_leave_the_run_whole(run: VirtualRun) -> None:
+    """Nobody died unplanned, every life closed its log, no ledger has a gap, and the laws hold."""
+    assert run.outcome.deaths == ()
+    assert run.outcome.log_problems == ()
+    topology = build_topology(run.scenario)
+    assert len(run.outcome.ledger) == len(topology.links)
+    assert [line for line in run.outcome.ledger if line.gap] == []
+    laws = all_laws(run.scenario, topology, run.tables, ended_s(run.scenario, run.outcome))
+    assert [law for law in laws if not law.holds] == []
+
+
+def test_every_process_acknowledges_its_faults(run: VirtualRun) -> None:
+    """The fault that kills for good is healed by nobody; of the others each node says when it was done."""
+    *healed, last = fault_rows(run)
+
+    for fault in healed:
+        assert fault["nodes_applied"] == fault["nodes_healed"] == fault["nodes_expected"]
+        assert fault["applied_at_s"] >= fault["planned_at_s"]
+        assert fault["healed_at_s"] >= fault["heal_planned_at_s"]
+    assert last["nodes_applied"] == 2
+    assert np.isnan(last["healed_at_s"])
+
+
+def test_who_is_dead_serves_nobody_and_who_is_back_serves_again(run: VirtualRun) -> None:
+    """A server that died and came back, and one that did not; each life has a log of its own."""
+    assert arrived(run, "server", "a/server-1", "at_server_s", 0.6, 1.5) == 0
+    assert arrived(run, "server", "a/server-1", "at_server_s", 1.5, 4.0) > 10
+    assert arrived(run, "server", "b/server-1", "at_server_s", 2.1, 9.0) == 0
+    names = {path.name for path in run.folder.logs.iterdir()}
+    assert {"a_server-1.log", "a_server-1.2.log", "root.west.2.log"} <= names
+    assert "b_server-1.2.log" not in names
+
+
+def test_a_stopped_leaf_hears_a_burst_when_it_goes_on(run: VirtualRun) -> None:
+    """Requests of half a second are received together, after the others had been received one by one."""
+    assert arrived(run, "leaf", "b/leaf-1", "at_leaf_s", 1.1, 1.5) == 0
+    assert arrived(run, "leaf", "b/leaf-1", "at_leaf_s", 1.5, 1.7) > 10
+
+
+def test_what_arrives_at_a_dead_root_is_lost(run: VirtualRun) -> None:
+    """Its clients have nobody to ask."""
+    requests = run.tables["requests"]
+    west = requests["root"] == "root.west"
+    meanwhile = west & (requests["planned_at_s"] > 1.65) & (requests["planned_at_s"] < 2.0)
+    assert meanwhile.sum() > 5
+    assert (requests["outcome"][meanwhile] == "lost").all()
+    assert (requests["outcome"][west & (requests["planned_at_s"] > 2.1)] != "lost").all()
