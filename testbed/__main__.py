@@ -21,6 +21,7 @@ from testbed.benchmark.neighbours import refuse_busy_host
 from testbed.benchmark.table import figure_data, figure_table
 from testbed.campaign import Orders, load_file, run_folder, run_scales, run_seeds
 from testbed.console.comparison import print_comparison, runs_below
+from testbed.console.control import ACTIONS, order
 from testbed.console.link_table import print_links
 from testbed.console.prediction_table import as_data, print_predictions
 from testbed.console.questions import print_questions
@@ -187,6 +188,39 @@ def compare(
     if len(runs) < 2:
         raise UsageError("compare takes two runs or more")
     print_comparison(console, runs)
+
+
+@app.command(context_settings={"ignore_unknown_options": False})
+def control(
+    folder: RunPath,
+    action: Annotated[str, typer.Argument(help=f"One of {', '.join(ACTIONS)}.", metavar="ACTION")],
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(help="KEY=VALUE of set, the factor of speed, numbers to heal.", metavar="[WORD...]"),
+    ] = None,
+    cell: Annotated[str | None, typer.Option(help="Whom: cells, by name or glob.")] = None,
+    server: Annotated[str | None, typer.Option(help="Whom: servers.")] = None,
+    leaf: Annotated[str | None, typer.Option(help="Whom: leaves.")] = None,
+    root: Annotated[str | None, typer.Option(help="Whom: roots.")] = None,
+    source: Annotated[str | None, typer.Option("--from", help="Links: of these senders.")] = None,
+    to: Annotated[str | None, typer.Option(help="Links: to these receivers.")] = None,
+    path: Annotated[str | None, typer.Option(help="Links: on this path alone.")] = None,
+    lasts: Annotated[str | None, typer.Option("--for", help="Heal after this long.")] = None,
+) -> None:
+    """Change a live run while it goes on; it answers within a second, and what it did is in its records."""
+    target = {
+        "cell": cell,
+        "server": server,
+        "leaf": leaf,
+        "root": root,
+        "from": source,
+        "to": to,
+        "path": path,
+    }
+    done, said = order(folder, action, words or (), target, lasts)
+    for line in said:
+        (console if done else errors).print(line, markup=False, highlight=False, soft_wrap=True)
+    raise typer.Exit(0 if done else 1)
 
 
 @app.command()

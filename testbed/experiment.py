@@ -29,6 +29,7 @@ from testbed.runtime.launch import run_live
 from testbed.runtime.progress import Progress
 from testbed.runtime.virtual import VirtualEngine
 from testbed.scenario.expectation import Expectation
+from testbed.scenario.fault_words import FaultLine
 from testbed.scenario.load import ScenarioFile, dump_scenario, load_scenario
 from testbed.scenario.schema import Scenario
 from testbed.scenario.series import check_series
@@ -136,6 +137,7 @@ def run_scenario(
         if interrupted:
             break
         outcome = run_arm(folder.arm(arm), scenario, options.engine, display)
+        scenario = with_orders(scenario, outcome)
         summaries[arm] = summarize_arm(
             scenario, read_tables(folder.arm(arm).tables, numbered=True), outcome, outcome.log_problems
         )
@@ -159,10 +161,20 @@ def run_arm(folder: ArmFolder, scenario: Scenario, engine: str, display: Display
     with display(folder.name, scenario, topology) as shown:
         outcome = _run_engine(folder, scenario, text, engine, shown)
     outcome.save(folder.outcome)  # before merging: should that fail, how the run ended is known
-    problems = merge_run(folder, scenario, topology, build_plan(scenario.scaled()))
+    plan = build_plan(scenario.scaled())  # of which faults ordered by hand are no part
+    if outcome.by_hand:
+        scenario = with_orders(scenario, outcome)
+        folder.scenario.write_text(dump_scenario(scenario))
+    problems = merge_run(folder, scenario, topology, plan)
     outcome = replace(outcome, log_problems=problems)
     outcome.save(folder.outcome)
     return outcome
+
+
+def with_orders(scenario: Scenario, outcome: RunOutcome) -> Scenario:
+    """The scenario as it went: with the faults that were ordered by hand."""
+    lines = tuple(FaultLine.model_validate(words) for words in outcome.by_hand)
+    return scenario.model_copy(update={"faults": (*scenario.faults, *lines)}) if lines else scenario
 
 
 def save_figures(folder: RunFolder, scenarios: dict[str, Scenario], summary: dict[str, Any]) -> list[Path]:

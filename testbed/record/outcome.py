@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from testbed.links.counts import DROP_CAUSES
 from testbed.scenario.topology import Link
@@ -85,6 +86,7 @@ class RunOutcome:
         start_s: wall time from the first fork until every path was greeted (0 in virtual).
         pass_spacing_s: least spacing of passes that the live engine kept (0 in virtual).
         notes: what else the engine has to say.
+        by_hand: the faults that were ordered while the run went on, as lines of the timeline.
         log_problems: what merging found wrong with logs, such as a missing end marker.
     """
 
@@ -100,6 +102,7 @@ class RunOutcome:
     pass_spacing_s: float = 0.0
     notes: tuple[str, ...] = ()
     log_problems: tuple[str, ...] = ()
+    by_hand: tuple[dict[str, Any], ...] = ()
 
     def save(self, path: Path) -> None:
         """Write it as JSON, the ledger a line per link.
@@ -121,4 +124,5 @@ def load_outcome(path: Path) -> RunOutcome:
     raw["ledger"] = tuple(LedgerLine(**line) for line in raw["ledger"])
     raw["notes"] = tuple(raw["notes"])
     raw["log_problems"] = tuple(raw["log_problems"])
+    raw["by_hand"] = tuple(raw.get("by_hand", ()))
     return RunOutcome(**raw)

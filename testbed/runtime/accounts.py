@@ -67,10 +67,6 @@ class Accounts:
         first = next(iter(self._environments.values()))
         first.record("processes", self.usage.take_row(self._name, now_s, would_blocks))
 
-    def end_of(self, number: int) -> SendingEnd:
-        """The sending end of a link."""
-        return next(end for end in self.sending if end.link.number == number)
-
     def is_settled(self, expected: dict[int, int]) -> bool:
         """Whether as many messages have come on each link as are expected."""
         return all(self.receiving[number].received >= count for number, count in expected.items())

@@ -24,6 +24,7 @@ class ControlServer:
         Raises:
             RunError: it cannot bind there.
         """
+        self.context = context
         self.socket = context.socket(zmq.ROUTER)
         set_options(self.socket)
         self.socket.set(zmq.ROUTER_MANDATORY, 1)  # else a message to an unknown process vanishes

@@ -31,7 +31,9 @@ from testbed.record.manifest import scenario_hash
 from testbed.record.outcome import Death, LedgerLine, RunOutcome, ledger_line
 from testbed.record.run_folder import ArmFolder
 from testbed.roles.build import World
+from testbed.runtime.by_hand import ByHand
 from testbed.runtime.control import ControlServer
+from testbed.runtime.hand import HandServer
 from testbed.runtime.lives import Life, planned_lives
 from testbed.runtime.node import Orders
 from testbed.runtime.nursery import POLICY_FAILED
@@ -41,6 +43,7 @@ from testbed.runtime.run_lock import CONTROL, lock, sockets_folder
 from testbed.runtime.sockets import bind_address, open_context
 from testbed.runtime.wire import (
     Beat,
+    Changed,
     Closed,
     Control,
     Directory,
@@ -138,10 +141,11 @@ def run_live(
         lock(folder),
         sockets_folder(folder, names) as place,
         _control_server(len(names), bind_address(scenario.live.transport, place, CONTROL)) as control,
+        closing(HandServer(control.context, folder, place)) as hand,
         closing(Processes(folder)) as processes,
     ):
         orders = Orders(folder, place, control.endpoint, _header(folder, scenario))
-        launcher = _Launcher(folder, World(scenario, topology, plan), interrupts, control, processes)
+        launcher = _Launcher(folder, World(scenario, topology, plan), interrupts, control, hand, processes)
         return launcher.run(orders, factory, on_progress)
 
 
@@ -177,6 +181,7 @@ class _Launcher:
         world: World,
         interrupts: _Interrupts,
         control: ControlServer,
+        hand: HandServer,
         processes: Processes,
     ) -> None:
         self._folder = folder
@@ -194,6 +199,8 @@ class _Launcher:
         self._poller = zmq.Poller()
         self._poller.register(control.socket, zmq.POLLIN)
         self._poller.register(processes.socket, zmq.POLLIN)
+        self._poller.register(hand.socket, zmq.POLLIN)
+        self._by_hand = ByHand(world, self._homes, self._lives, hand, processes, control.send, self._now_s)
 
     def run(self, orders: Orders, factory: str, on_progress: Callable[[Progress], None] | None) -> RunOutcome:
         """All phases."""
@@ -218,6 +225,7 @@ class _Launcher:
             start_s=start_s,
             pass_spacing_s=scenario.live.pass_spacing,
             notes=self._notes(),
+            by_hand=self._by_hand.lines(),
         )
 
     # --- start ----------------------------------------------------------------------------------------------
@@ -273,11 +281,10 @@ class _Launcher:
         state.greeted.discard(name)
         while life.outages and not life.outages[0].is_dead:
             life.outages.pop(0)
-        if math.isinf(life.born_at_s()) or self._is_stopping:
+        if math.isinf(life.born_at_s(self._now_s())) or self._is_stopping:
             state.ended.add(name)
             return
-        life.begin_next()
-        self._processes.spawn(name, life.number)
+        self._by_hand.start_anew(name)
 
     def _introduce(self, name: str) -> None:
         """One that was started anew is ready: tell it where all are, and all where it is."""
@@ -292,13 +299,21 @@ class _Launcher:
                 self._control.send(name, Directory({each: state.endpoints[each]}))
 
     def _begin_again(self, name: str, life: Life, now_s: float) -> None:
-        born_at_s = life.born_at_s()
+        born_at_s = life.born_at_s(now_s)
         if name not in self._state.greeted or now_s < born_at_s - BIRTH_LEAD_S:
             return
-        self._control.send(name, Start(self._origin_s, max(born_at_s, now_s), life.died_at_s))
-        while life.outages and life.outages[0].until_s <= born_at_s:
-            life.outages.pop(0)
-        life.is_dead = False
+        self._control.send(name, self._start_anew(life, max(born_at_s, now_s)))
+        life.outages = [each for each in life.outages if each.until_s > born_at_s]
+        life.is_dead = life.is_awaited = False
+        state = self._state
+        state.ended.discard(name)
+        self._by_hand.born(name, max(born_at_s, now_s))
+
+    def _start_anew(self, life: Life, born_at_s: float) -> Start:
+        now_s = self._now_s()
+        lives = {name: each.next_to_hear(now_s) for name, each in self._lives.items()}
+        ordered = tuple(self._by_hand.told())
+        return Start(self._origin_s, born_at_s, life.died_at_s, ordered, now_s, lives)
 
     def _finish_births(self) -> None:
         """Whoever is being started anew as the run ends may as well be closed in order."""
@@ -311,8 +326,8 @@ class _Launcher:
                 return
             for name in set(unborn) & self._state.greeted:
                 life = self._lives[name]
-                self._control.send(name, Start(self._origin_s, self._now_s(), life.died_at_s))
-                life.is_dead = False
+                self._control.send(name, self._start_anew(life, self._now_s()))
+                life.is_dead = life.is_awaited = False
             self._pump()
 
     def _hear_ledger(self, message: Ledger) -> None:
@@ -354,6 +369,7 @@ class _Launcher:
         while True:
             self._pump()
             self._do_due()
+            self._by_hand.attend()
             now_s = self._now_s()
             if self._state.deaths or self._interrupts.count:
                 return False
@@ -501,7 +517,7 @@ class _Launcher:
             at_s
             for life in self._lives.values()
             if life.outages
-            for at_s in [life.outages[0].until_s - (BIRTH_LEAD_S if life.is_dead else 0.0)]
+            for at_s in [life.born_at_s(now_s) - BIRTH_LEAD_S if life.is_dead else life.outages[0].until_s]
             if now_s < at_s < math.inf
         ]
         return min([LOOK_MS, *(math.ceil((at_s - now_s) * 1000) for at_s in due)])
@@ -513,6 +529,8 @@ class _Launcher:
                 state.endpoints[message.node] = message.endpoint
                 if self._lives[message.node].number:
                     self._introduce(message.node)
+            case Changed():
+                self._by_hand.hear(message)
             case Dying():
                 self._lives[message.node].is_dying = True
                 self._died_at_s[message.node] = message.at_s

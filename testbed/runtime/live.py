@@ -24,7 +24,7 @@ import math
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from heapq import heappop
 
 from testbed.links.link import DelayLine
@@ -35,11 +35,12 @@ from testbed.roles.messages import Message
 from testbed.runtime.accounts import Accounts
 from testbed.runtime.live_environment import Agenda, LiveEnvironment
 from testbed.runtime.lookahead import Lookahead
+from testbed.runtime.ordered import Ordered
 from testbed.runtime.receiving_end import FOLD, ReceivingEnd
 from testbed.runtime.sending_end import Outbox, SendingEnd
 from testbed.runtime.sockets import Peer, Sockets
-from testbed.runtime.timeline import Change, node_changes
-from testbed.runtime.wire import GREETING, Beat, Ledger, Section, pack_frame, unpack_frame
+from testbed.runtime.timeline import Change, heal_of, node_changes, onset
+from testbed.runtime.wire import GREETING, Beat, Ledger, Section, Start, pack_frame, unpack_frame
 from testbed.scenario.fault_plan import fault_plan
 from testbed.scenario.topology import Link
 
@@ -116,7 +117,7 @@ class Host:
         self._next_beat_s = self._next_row_s = 0.0
         self._send_beat: Callable[[Beat], None]
         self._empty_passes = 0
-        self._plan = fault_plan(scenario, world.topology)
+        self._plan = list(fault_plan(scenario, world.topology))
         self._touched = {number for fault in self._plan for number in fault.links}
 
     # --- before the run -------------------------------------------------------------------------------------
@@ -187,31 +188,28 @@ class Host:
 
     # --- the run --------------------------------------------------------------------------------------------
 
-    def run(
-        self,
-        origin_s: float,
-        send_beat: Callable[[Beat], None],
-        born_at_s: float = 0.0,
-        died_at_s: float = 0.0,
-    ) -> None:
+    def run(self, start: Start, send_beat: Callable[[Beat], None], processes: Mapping[str, str]) -> None:
         """Start the roles and serve them until `end` is called.
 
         Args:
-            origin_s: run time 0, as an instant of `time.monotonic`.
+            start: when, and what a later life has to know.
             send_beat: tells the launcher how the process fares.
-            born_at_s: run time at which the roles begin, where they lived before.
-            died_at_s: run time at which that life ended.
+            processes: of each node.
 
         Raises:
             RunError: a socket failed.
             RuntimeError: the loop turns for nothing.
         """
-        self._origin_s = origin_s
+        self._origin_s = start.at_monotonic_s
         self._send_beat = send_beat
-        self._sockets.sleep_until(origin_s + born_at_s)
+        if start.ordered:
+            world = self._world
+            self._plan += [Ordered(*each).fault(world.scenario, world.topology) for each in start.ordered]
+            self.forget_lookahead()
+        self._sockets.sleep_until(self._origin_s + start.born_at_s)
         # greetings wait until they are connected: they do not count
         self._accounts.usage.would_blocks = self._sockets.would_blocks
-        self._begin(born_at_s, died_at_s)
+        self._begin(start, processes)
         waited_s = 0.0
         while not self._ended:
             began_s = self._clock()
@@ -228,6 +226,16 @@ class Host:
                 self._count_empty_pass()
             waited_s = self._wait(began_s, ended_s)
 
+    def make_ordered(self, order: Ordered, *, healed: bool) -> None:
+        """Make now what a fault that was ordered by hand changes here, or heal it; who dies of it does not return."""
+        fault = order.fault(self._world.scenario, self._world.topology)
+        now_s = self.now_s()
+        for node, environment in self._environments.items():
+            begin = onset(fault, self._world.topology, node)
+            if begin is not None:
+                environment.at_s = max(environment.at_s, now_s)
+                self._make(environment, heal_of(begin, order.until_s) if healed else begin, now_s)
+
     def end(self) -> None:
         """Leave the loop after this pass."""
         self._ended = True
@@ -236,15 +244,15 @@ class Host:
         """Run time by the clock."""
         return self._clock() - self._origin_s
 
-    def _begin(self, born_at_s: float, died_at_s: float) -> None:
+    def _begin(self, start: Start, processes: Mapping[str, str]) -> None:
         """Time 0, or a new life: what faults have changed by then holds for the first message."""
         for node, environment in self._environments.items():
-            environment.at_s = born_at_s
+            environment.at_s = start.born_at_s
             changes = node_changes(self._plan, self._world.topology, node)
             if self._life:
-                changes = self._of_this_life(environment, changes, born_at_s, died_at_s)
+                changes = self._of_this_life(environment, changes, start, processes)
             for change in changes:
-                if change.at_s <= born_at_s:
+                if change.at_s <= start.born_at_s:
                     self._make(environment, change, self.now_s())
                 else:
                     self._agenda.add_change(environment, change)
@@ -254,38 +262,29 @@ class Host:
             environment.role.start()
         self._flush()
         phase = self._phase()
-        self._next_beat_s = born_at_s + BEAT_S * phase
-        self._next_row_s = born_at_s + self._row_s * (1.0 + phase)
+        # a later life has news that came while it waited to begin, and beats take them in
+        self._next_beat_s = start.born_at_s + (0.0 if self._life else BEAT_S * phase)
+        self._next_row_s = start.born_at_s + self._row_s * (1.0 + phase)
 
     def _of_this_life(
-        self, environment: LiveEnvironment, changes: list[Change], born_at_s: float, died_at_s: float
+        self, environment: LiveEnvironment, changes: list[Change], start: Start, processes: Mapping[str, str]
     ) -> list[Change]:
-        """What a new life has yet to make of a node's changes; that it lives heals the faults that had killed it."""
-        gone = {change.fault for change in changes if change.healed and change.at_s <= born_at_s}
+        """Make what was at work when the launcher told of the lives; returns what is yet to be made.
+
+        That it lives heals the faults that had killed it.
+        """
+        gone = {change.fault for change in changes if change.healed and change.at_s <= start.born_at_s}
         for change in changes:
-            if change.kills and change.fault in gone and change.healed and change.at_s > died_at_s:
+            if change.kills and change.healed and start.died_at_s < change.at_s <= start.born_at_s:
                 row = (change.fault, environment.name, True, change.at_s, self.now_s())
                 environment.record("applied", row)
-        self._count_lives(environment, changes, born_at_s)
-        return [change for change in changes if change.fault not in gone]
-
-    def _count_lives(self, environment: LiveEnvironment, changes: list[Change], born_at_s: float) -> None:
-        """Which lives of its targets a new life begins to send to; those that are dead now will have another."""
-        dead: dict[int, set[int]] = {}
-        for change in changes:
-            if change.words.kill and change.at_s <= born_at_s:
-                for number in change.links:
-                    faults = dead.setdefault(number, set())
-                    if change.healed:
-                        faults.discard(change.fault)
-                    elif not faults:
-                        faults.add(change.fault)
-                        self._accounts.end_of(number).life += 1
-                    else:
-                        faults.add(change.fault)
-        for number, faults in dead.items():
-            if faults:
-                self._accounts.end_of(number).life -= 1  # counted when its death is applied
+        left = [change for change in changes if change.fault not in gone]
+        for change in left:
+            if change.at_s <= start.told_at_s:
+                self._make(environment, change, self.now_s())
+        for end in environment.ends():
+            end.begin_at(start.lives[processes[end.link.target]])
+        return [change for change in left if change.at_s > start.told_at_s]
 
     def _make(self, environment: LiveEnvironment, change: Change, now_s: float) -> None:
         """Make a change of a node; of those that end or stop its process, the rest is up to it."""

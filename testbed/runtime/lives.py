@@ -33,6 +33,7 @@ class Life:
         outages: planned ones to come, in their order.
         is_dying: it has said that it ends now.
         is_dead: it has ended, and its next life has not begun to take part.
+        is_awaited: it is being started anew.
         died_at_s: run time of its last end.
         accounts: of each of its lives.
     """
@@ -41,6 +42,7 @@ class Life:
     outages: list[Outage] = field(default_factory=list)
     is_dying: bool = False
     is_dead: bool = False
+    is_awaited: bool = False
     died_at_s: float = 0.0
     accounts: list[Account] = field(default_factory=lambda: [Account()])
 
@@ -49,14 +51,25 @@ class Life:
         """Of the present life."""
         return self.accounts[-1]
 
-    def born_at_s(self) -> float:
-        """When its next life is to begin; infinite: never."""
-        return next((each.until_s for each in self.outages if each.is_dead), math.inf)
+    def born_at_s(self, now_s: float) -> float:
+        """When its next life is to begin: when no fault keeps it dead any more; infinite: never."""
+        dead = [each for each in self.outages if each.is_dead]
+        born_at_s = dead[0].until_s if dead else math.inf
+        while later := [each.until_s for each in dead if each.at_s <= max(born_at_s, now_s) < each.until_s]:
+            born_at_s = max(later)
+        return born_at_s
+
+    def next_to_hear(self, now_s: float) -> int:
+        """The life to which messages sent to it now go: the next one where it is dead, or just about to be."""
+        dies = any(each.is_dead and each.at_s <= now_s < each.until_s for each in self.outages)
+        is_over = not self.is_awaited if self.is_dead else dies
+        return self.number + is_over
 
     def begin_next(self) -> None:
         """It is started anew."""
         self.number += 1
         self.is_dying = False
+        self.is_awaited = True
         self.accounts.append(Account())
 
 

@@ -25,10 +25,13 @@ from testbed.record.run_folder import ArmFolder, file_name, life_suffix
 from testbed.roles.build import World
 from testbed.runtime.control import ControlClient
 from testbed.runtime.live import SEND_S, Host, RoleFactory
+from testbed.runtime.ordered import Ordered
 from testbed.runtime.sockets import DEAD_LINGER_MS, Sockets, bind_address, open_context
 from testbed.runtime.wire import (
     GREETING,
     Beat,
+    Change,
+    Changed,
     Closed,
     Control,
     Directory,
@@ -42,6 +45,7 @@ from testbed.runtime.wire import (
     pack_control,
     unpack_control,
 )
+from testbed.scenario.fault_words import PROCESS_KEYS
 from testbed.scenario.process_map import homes
 
 SETTLE_S = 2.0  # longest wait for messages that were sent before all had stopped
@@ -72,7 +76,12 @@ class NodeProcess:
     """One process, with one node or several."""
 
     def __init__(
-        self, name: str, orders: Orders, world: World, processes: dict[str, tuple[str, ...]], life: int = 0
+        self,
+        name: str,
+        orders: Orders,
+        world: World,
+        processes: dict[str, tuple[str, ...]],
+        life: int = 0,
     ) -> None:
         """Open the logs and the sockets; the fork is behind us.
 
@@ -117,8 +126,7 @@ class NodeProcess:
         self._control.send(Greeted(self._name))
         start = self._await(Start)
         _tame_collector()
-        self._on_control()  # of others that were started anew meanwhile
-        self._host.run(start.at_monotonic_s, self._beat, start.born_at_s, start.died_at_s)
+        self._host.run(start, self._beat, self._homes)
         self._end()
 
     def _greet(self, directory: Directory) -> None:
@@ -174,14 +182,34 @@ class NodeProcess:
         self._on_control()  # sending may have taken in the news that the next wait would have waited for
 
     def _on_control(self) -> None:
-        """While the loop runs: the end is news, and where a peer receives that was started anew."""
-        self._words += self._control.receive()
-        for word in [word for word in self._words if isinstance(word, Directory)]:
-            self._words.remove(word)
-            self._greet_anew(word)
-        if any(isinstance(word, Stop) for word in self._words):
-            self._words = [word for word in self._words if not isinstance(word, Stop)]
-            self._host.end()
+        """While the loop runs: the end is news, a peer that was started anew, and what is ordered by hand."""
+        words = self._words + self._control.receive()
+        self._words = []
+        for word in words:  # in their order: a peer that lives again has died before
+            match word:
+                case Stop():
+                    self._host.end()
+                case Directory():
+                    self._greet_anew(word)
+                case Change():
+                    self._on_order(word)
+                case _:
+                    self._words.append(word)
+
+    def _on_order(self, order: Change) -> None:
+        """What is done is said, or first said where nothing can be said afterwards."""
+        kind = order.kind
+        ordered = Ordered(order.number, order.at_s, order.until_s, order.words)
+        done = Changed(self._name, order.kind, order.number)
+        if kind == "brace":
+            self._host.forget_lookahead()
+        elif kind == "apply" and any(order.words["set"].get(key) for key in PROCESS_KEYS):
+            self._control.send(done)
+            self._host.make_ordered(ordered, healed=False)
+            return
+        else:
+            self._host.make_ordered(ordered, healed=kind == "heal")
+        self._control.send(done)
 
     def _greet_anew(self, directory: Directory) -> None:
         targets, _ = self._host.peers()

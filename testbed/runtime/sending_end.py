@@ -94,6 +94,11 @@ class SendingEnd:
         self.life = 0
         self._carried: dict[int, int] = {}  # to earlier lives
 
+    def begin_at(self, life: int) -> None:
+        """Nothing was sent yet: begin with this life of the process at the other end."""
+        self.life = life
+        self._carried = {}
+
     def next_life(self) -> None:
         """The process at the other end is dead: what is sent from now on is for its next life, if there is one."""
         self._carried = self.carried()

@@ -54,11 +54,23 @@ class Greeted(NamedTuple):
 
 
 class Start(NamedTuple):
-    """The launcher to all: run time 0 is this instant of the host's monotonic clock. A later life begins after it."""
+    """The launcher to all: run time 0 is this instant of the host's monotonic clock. A later life begins after it.
+
+    Attributes:
+        at_monotonic_s: that instant.
+        born_at_s: run time at which the process is to begin.
+        died_at_s: run time at which its last life ended.
+        ordered: the faults ordered by hand so far, each as `ordered.Ordered`.
+        told_at_s: run time of this word.
+        lives: then, of each process: the life to which messages sent to it go.
+    """
 
     at_monotonic_s: float
-    born_at_s: float = 0.0  # run time
-    died_at_s: float = 0.0  # run time at which its last life ended
+    born_at_s: float = 0.0
+    died_at_s: float = 0.0
+    ordered: tuple[tuple[int, float, float, dict[str, Any]], ...] = ()
+    told_at_s: float = 0.0
+    lives: dict[str, int] = {}  # noqa: RUF012, a tuple has no other way to a default
 
 
 class Beat(NamedTuple):
@@ -74,11 +86,24 @@ class Beat(NamedTuple):
 
 
 class Change(NamedTuple):
-    """The launcher to a process: a fault sets in or heals. Reserved for faults ordered while the run goes on."""
+    """The launcher to a process: a fault that was ordered by hand sets in or heals, or is about to change links.
 
-    fault_id: int
-    kind: str  # 'apply' or 'heal'
+    The fields after `kind` are those of `ordered.Ordered`.
+    """
+
+    kind: str  # 'brace', 'apply' or 'heal'
+    number: int
+    at_s: float
+    until_s: float
     words: dict[str, Any]
+
+
+class Changed(NamedTuple):
+    """A process to the launcher: it has done so."""
+
+    node: str
+    kind: str
+    number: int
 
 
 class Stop(NamedTuple):
@@ -116,7 +141,19 @@ class Closed(NamedTuple):
 
 
 Control: TypeAlias = (
-    Hello | Ready | Directory | Greeted | Start | Beat | Change | Stop | Ledger | Settle | Closed | Dying
+    Hello
+    | Ready
+    | Directory
+    | Greeted
+    | Start
+    | Beat
+    | Change
+    | Stop
+    | Ledger
+    | Settle
+    | Closed
+    | Dying
+    | Changed
 )
 
 # Every kind that crosses a socket. A tag is never given to another kind.
@@ -141,6 +178,7 @@ TAGS: dict[type, int] = {
     Settle: 41,
     Closed: 42,
     Dying: 43,
+    Changed: 44,
 }
 
 _FIRST_CONTROL_TAG = 32

@@ -114,6 +114,24 @@ def fault_plan(scenario: Scenario, topology: Topology) -> tuple[Fault, ...]:
     return tuple(_fault(scenario, topology, number, span) for number, span in enumerate(spans(scenario)))
 
 
+def ordered_fault(
+    scenario: Scenario, topology: Topology, number: int, line: FaultLine, at_s: float, until_s: float
+) -> Fault:
+    """A fault that was ordered by hand while a run went on, as if its line stood behind the others of the scenario.
+
+    Args:
+        scenario: scaled or not; the instants are in its time.
+        topology: of the same scenario.
+        number: how many were ordered before.
+        line: what was ordered, and on whom; its own instants do not count.
+        at_s: when it sets in.
+        until_s: when it heals.
+    """
+    planned, place = len(spans(scenario)), len(scenario.faults) + number
+    rng = stream(scenario.seed, "fault", str(place), "0")
+    return _fault(scenario, topology, planned + number, Span(place, line, at_s, until_s, rng))
+
+
 def link_effects(topology: Topology, plan: Sequence[Fault]) -> dict[int, list[Effect]]:
     """All that each link does in the course of a run, by its number: undisturbed, and under the faults at work."""
     found = {link.number: [link.effect] for link in topology.links}

@@ -404,12 +404,13 @@ class Scenario(Words):
         assert self._stretch == 1.0, "the scenario is in run time already"
         if self.time_scale == 1.0:
             return self
-        scaled: Scenario = _scaled(self, self.time_scale)
+        scaled: Scenario = scaled_words(self, self.time_scale)
         scaled._stretch = self.time_scale
         return scaled
 
 
-def _scaled(words: Any, time_scale: float) -> Any:
+def scaled_words(words: Any, time_scale: float) -> Any:
+    """A group of keys with every duration times `time_scale`, rates and steps divided to match."""
     changes = {}
     for key, info in type(words).model_fields.items():
         powers = [mark.time_power for mark in info.metadata if isinstance(mark, Dimension)]
@@ -422,7 +423,7 @@ def _scaled(words: Any, time_scale: float) -> Any:
 
 def _scaled_value(value: Any, time_scale: float, power: int) -> Any:
     if isinstance(value, Words):
-        return _scaled(value, time_scale)
+        return scaled_words(value, time_scale)
     if isinstance(value, dict):
         return {key: _scaled_value(each, time_scale, power) for key, each in value.items()}
     if isinstance(value, tuple):

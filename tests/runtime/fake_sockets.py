@@ -12,7 +12,7 @@ from testbed.roles.build import World
 from testbed.roles.environment import Environment
 from testbed.roles.messages import Message
 from testbed.runtime.live import Host
-from testbed.runtime.wire import Beat, Received, Section, pack_frame, unpack_frame
+from testbed.runtime.wire import Beat, Received, Section, Start, pack_frame, unpack_frame
 from testbed.scenario.load import scenario_from_text
 from testbed.scenario.topology import build_topology
 from testbed.traffic.plan import build_plan
@@ -154,5 +154,5 @@ class Hosted:
                 react(env, what)
 
         self.role.react = ending
-        self.host.run(0.0, self.beats.append)
+        self.host.run(Start(0.0), self.beats.append, {})
         return [each for each in self.role.told if each[1] != "end of the test"]

@@ -11,6 +11,7 @@ from testbed.record.log import LogWriter, read_log
 from testbed.roles.environment import Environment
 from testbed.roles.messages import Cancel, Reply, Request
 from testbed.runtime.live import MOST_EMPTY_PASSES, Host
+from testbed.runtime.wire import Start
 from tests.runtime.fake_sockets import TEXT, FakeSockets, Hosted, ToldRole, pair_world
 
 ROOT, LEAF, SERVER = "root.r", "a/leaf-1", "a/server-1"
@@ -281,7 +282,7 @@ def test_roles_in_one_process_keep_their_link(tmp_path: Path) -> None:
         host.add(node, LogWriter(tmp_path / f"{len(roles)}{node[-1]}.log", {}))
     host.build(make)
 
-    host.run(0.0, lambda beat: None)
+    host.run(Start(0.0), lambda beat: None, {})
 
     assert sockets.sent == []
     assert roles[LEAF].told == [(0.1 + 0.020, request(1))]
