@@ -25,12 +25,15 @@ from testbed.roles.retry import RetryingRoot
 from testbed.roles.root import Root, Stream
 from testbed.roles.schedule import Schedule
 from testbed.roles.server import Server
+from testbed.routing.breaker import BreakerView, view_of
 from testbed.routing.cost import cost_function
 from testbed.routing.line_work import LineWork, WorkRates
 from testbed.routing.oracle import TruthOf
-from testbed.routing.policy import build_policy, policy_hooks
+from testbed.routing.policy import Hooks, build_policy, policy_hooks
+from testbed.routing.policy import Policy as RoutingPolicy
 from testbed.routing.view import Target, View
 from testbed.scenario.policy_words import FlowPolicy, IdleQueuePolicy, Policy
+from testbed.scenario.resilience_words import BreakerWords
 from testbed.scenario.schema import Cell, Reports, Scenario, Service, SharingWords, Traffic
 from testbed.scenario.topology import (
     Node,
@@ -125,7 +128,7 @@ def _build_root(node: Node, world: World, env: Environment) -> Root:
         target.peers = len([each for each in scenario.roots if _may_use(scenario, each, target.name)])
         target.takes_overtaken = reports_of(scenario, target.name).read == "all"
     streams = [
-        _stream(node, world, root, line, targets, index, output_mean)
+        _stream(node, world, root, line, targets, index, output_mean, env)
         for index, line in enumerate(scenario.roots[root].traffic)
     ]
     plan = world.plan.of_root(node.index)
@@ -186,10 +189,11 @@ def _stream(
     targets: tuple[Target, ...],
     index: int,
     output_mean: float,
+    env: Environment,
 ) -> Stream:
     scenario = world.scenario
-    view = View(targets, allowed_cells(scenario, root, index))
     spec = scenario.policies[line.policy]
+    view = view_of(breaker_words(spec), targets, allowed_cells(scenario, root, index))
     # the weight of a step is a class's own, so two streams of one class still have policies of their own
     policy = build_policy(
         spec, view, seed=scenario.seed, node=f"{node.name}:{index}",
@@ -197,7 +201,7 @@ def _stream(
         optimal_shares=world.optimal_shares.get(f"{node.name}:{index}"), truth_of=world.truth_of,
         line=_line_work(scenario, root, line) if isinstance(spec, FlowPolicy) else None,
     )  # fmt: skip
-    hooks = policy_hooks(policy)
+    hooks = _hooks(policy, view, env)
     cost = hooks.cost or cost_function("in_flight_per_capacity", "profile", output_mean)
     # a free-running timer: its phase is the node's own, so that roots do not update together by construction
     phase_s = hooks.tick_interval_s * uniform(key_base(scenario.seed, node.name, "tick"), index)
@@ -211,6 +215,17 @@ def _may_use(scenario: Scenario, root: str, cell: str) -> bool:
     """Whether a root sends to a cell on any of its lines."""
     lines = range(len(scenario.roots[root].traffic))
     return any(cell in allowed_cells(scenario, root, index) for index in lines)
+
+
+def breaker_words(spec: Policy) -> BreakerWords | None:
+    """The words of the circuit breaker of a balancer of this policy; None where it has none."""
+    return spec.breaker if isinstance(spec, ViewWords) else None
+
+
+def _hooks(policy: RoutingPolicy, view: View, env: Environment) -> Hooks:
+    """The policy's optional methods; a breaker, where there is one, hears of each reply, too."""
+    hooks = policy_hooks(policy)
+    return view.watching(hooks, env.now_s) if isinstance(view, BreakerView) else hooks
 
 
 def hold_queue(spec: Policy) -> int:
@@ -260,8 +275,8 @@ def _build_leaf(node: Node, world: World, env: Environment) -> Leaf:
     for target in targets:
         target.peers = cell.leaf.count
         target.takes_overtaken = cell.server_reports.read == "all"
-    view = View(targets)
     spec = leaf_policy(scenario, node.cell)
+    view = view_of(breaker_words(spec), targets)
     policy = build_policy(
         spec, view, seed=scenario.seed, node=node.name,
         report_every_s=cell.server_reports.every, output_mean=output_mean, peers=cell.leaf.count,
@@ -282,7 +297,7 @@ def _build_leaf(node: Node, world: World, env: Environment) -> Leaf:
         node.name,
         view=view,
         policy=policy,
-        hooks=policy_hooks(policy),
+        hooks=_hooks(policy, view, env),
         roots=[each.name for each in topology.nodes.values() if each.kind == "root"],
         timeouts_s=[each.timeout for each in scenario.classes.values()],
         reports=None if reports.send == "when_polled" else _schedule(reports, node, topology),

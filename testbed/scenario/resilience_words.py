@@ -1,4 +1,4 @@
-"""The words of what a service does against failure and overload: retries, and limits on what is taken in.
+"""The words of what a service does against failure and overload: retries, limits on what is taken in, circuit breakers.
 
 All are off unless given, and a scenario without them runs without their code.
 """
@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from testbed.scenario.quantity import Percent
 from testbed.scenario.words import DurationFromZero, Loss, PositiveCount, PositiveDuration, Words
 
 Retryable = Literal["failed", "timed_out", "shed"]
@@ -50,3 +51,29 @@ class Limit(Words):
         return (self.in_flight is not None and in_flight >= self.in_flight) or (
             self.queued is not None and queued >= self.queued
         )
+
+
+class BreakerWords(Words):
+    """When a balancer leaves a target out for its bad replies, and for how long.
+
+    Attributes:
+        in_a_row: bad replies one after another that open its circuit.
+        fraction: of the last `replies`, that opens it as well.
+        replies: how many these are.
+        counts: the outcomes that are bad.
+        out_for: how long it is left out, twice as long after each trial that went badly, up to 8 times.
+        most: share of the targets that may be out at a time.
+    """
+
+    in_a_row: PositiveCount | None = None
+    fraction: Annotated[Percent, Field(gt=0, le=1)] | None = None
+    replies: PositiveCount = 20
+    counts: Annotated[tuple[Retryable, ...], Field(min_length=1)] = ("failed", "timed_out", "shed")
+    out_for: PositiveDuration = 10.0
+    most: Annotated[Percent, Field(gt=0, le=1)] = 0.5
+
+    @model_validator(mode="after")
+    def _check(self) -> BreakerWords:
+        if self.in_a_row is None and self.fraction is None:
+            raise ValueError("in_a_row, fraction or both are due, none is given")
+        return self

@@ -9,6 +9,7 @@ from typing import Literal
 
 from pydantic import model_validator
 
+from testbed.scenario.resilience_words import BreakerWords
 from testbed.scenario.words import DurationFromZero, PositiveCount, PositiveDuration, Words
 
 StaleReading = Literal["last", "ignored", "full", "empty"]
@@ -32,6 +33,7 @@ class ViewWords(Words):
     when_none: Literal["any", "hold", "refuse"] = "any"
     hold_queue: PositiveCount | None = None
     decision_time: DurationFromZero = 0.0
+    breaker: BreakerWords | None = None
 
     @model_validator(mode="after")
     def _check_view(self) -> ViewWords:

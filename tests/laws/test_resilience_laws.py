@@ -135,7 +135,7 @@ def scenarios(draw: st.DrawFn) -> dict[str, Any]:
         {"profile": "small", "max_sequences": 4},
     )
     policies = (
-        {"kind": "random"},
+        {"kind": "random", "breaker": {"in_a_row": 2, "out_for": "200 ms"}},
         {"kind": "least_cost", "view": "own_counts"},
         {"kind": "two_choices", "own_counts": "add", "decision_time": "5 ms"},
         {
@@ -233,3 +233,31 @@ def assert_sound(run: VirtualRun) -> None:
 def _most_attempts(run: VirtualRun, name: str) -> int:
     retries = run.scenario.classes[name].retries
     return 1 if retries is None else retries.attempts
+
+
+def test_a_breaker_leaves_out_a_server_that_cannot_be_reached(tmp_path) -> None:
+    """Its requests time out; after three of them only single trials go there."""
+    text = """
+name: dead
+duration: 4 s
+cells: {{us: {{servers: 3, service: {{slots: 4, fixed: 10 ms}}, leaf: {{policy: turns}}}}}}
+roots: {{a: {{traffic: [{{class: sand, rate: 100 /s, policy: random}}]}}}}
+classes: {{sand: {{timeout: 200 ms}}}}
+policies: {{random: {{kind: random}}, turns: {{kind: round_robin{breaker}}}}}
+links: [{{from: us/leaf-1, to: us/server-1, loss: 100 %}}]
+"""
+    lost = {}
+    for name, words in (
+        ("none", ""),
+        ("some", ", breaker: {in_a_row: 3, counts: [timed_out], out_for: 1 s}"),
+    ):
+        run = run_text(tmp_path / name, text.format(breaker=words))
+        requests = run.tables["requests"]
+        lost[name] = float((requests["outcome"] == "timed_out").mean())
+        dead = requests["server"] == "us/server-1"
+        late = dead & (requests["sent_at_s"] > 0.5)
+        assert_sound(run)
+
+    assert lost["none"] > 0.3
+    assert lost["some"] < 0.05
+    assert 1 <= late.sum() <= 4  # trials at about 1.2 s and 3.4 s
