@@ -219,7 +219,7 @@ def test_counts_are_free_again_after_timeouts(busy):
 
 
 # What the columns of the logs do not tell of themselves: a step is per s^2 here, and these policies' costs are seconds.
-OTHER_POWERS = {"step": -2, "believed_cost": 1}
+OTHER_POWERS = {"step": -2, "product": -1, "believed_cost": 1}
 
 
 def test_time_scale_two_doubles_every_instant_to_the_bit_and_leaves_the_records_as_they_were(tmp_path):
