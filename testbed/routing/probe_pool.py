@@ -2,8 +2,9 @@
 
 An answer leaves the pool when it is too old, used up, crowded out by a newer one, or removed: after each request the
 oldest and the worst go in turn. Two things differ from the paper, both for pools that are not small against the
-number of servers. The pool holds one answer a server, and no more answers than there are servers. And the limit of
-reuse
+number of servers. The pool holds one answer a server, and answers of a quarter of the servers at most, but of four if
+there are as many: leaves that all know all servers all choose the same one, until the next answers come. And the limit
+of reuse
 
     b = max(1, (1 + delta) / ((1 - m/n) r_probe - r_remove)),   pool m, servers n
 
@@ -22,6 +23,8 @@ from testbed.draw import key_base, uniform
 from testbed.roles.messages import ProbeReply
 from testbed.routing.view import Target
 from testbed.scenario.policy_words import ProbingPolicy
+
+LEAST_POOL = 4  # answers that there is room for in a small cell too
 
 
 class Answer:
@@ -87,7 +90,7 @@ class ProbePool:
 
     def __init__(self, spec: ProbingPolicy, servers: int, seed: int, node: str, ranking: Ranking) -> None:
         """An empty pool for so many servers."""
-        self._capacity = min(spec.pool, servers)
+        self._capacity = min(spec.pool, servers, max(LEAST_POOL, servers // 4))
         self._max_age_s = spec.max_age
         self._reuse = reuse_limit(
             self._capacity, servers, spec.probes_per_request, spec.removals_per_request, spec.delta

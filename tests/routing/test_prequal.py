@@ -308,3 +308,14 @@ def test_in_sync_mode_nobody_is_asked_where_there_is_no_choice() -> None:
     assert policy.choose(view, request(), RNG) is view.by_name["b"]
     view.allow([])
     assert policy.choose(view, request(), RNG) is None
+
+
+@pytest.mark.parametrize(("servers", "room"), [(2, 2), (4, 4), (8, 4), (16, 4), (40, 10), (100, 16)])
+def test_a_pool_holds_answers_of_a_quarter_of_the_servers_but_of_four_at_least(
+    servers: int, room: int
+) -> None:
+    policy, view = prequal_of(servers)
+    for target in view.targets:
+        policy.on_probe_reply(view, target, answer(0, 0.1))
+
+    assert len(policy._pool) == room

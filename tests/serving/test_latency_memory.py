@@ -18,8 +18,8 @@ def test_nothing_is_stated_before_anything_was_completed() -> None:
 
 
 def test_the_median_of_the_nearest_counts_is_stated() -> None:
-    """Enough of count 4; those of count 9 are not looked at, nor the single slow one among the nearest."""
-    memory = filled(*[(4, 0.1)] * ENOUGH, (4, 9.0), *[(9, 0.5)] * 5)
+    """Enough of count 4; those of count 9 are not looked at, nor does the single slow one count."""
+    memory = filled(*[(4, 0.1)] * ENOUGH, (4, 9.0), *[(9, 0.5)] * MEMORY)
 
     assert memory.latency_s(4, 1.0) == 0.1
     assert memory.latency_s(5, 1.0) == 0.1
@@ -33,8 +33,15 @@ def test_where_the_nearest_are_few_the_next_ones_count_too() -> None:
     assert memory.latency_s(20, 1.0) == 0.3
 
 
-def test_only_the_latest_completions_count() -> None:
-    memory = filled(*[(4, 5.0)] * MEMORY, *[(6, 0.1)] * MEMORY)
+def test_only_the_latest_of_a_count_are_kept() -> None:
+    memory = filled(*[(4, 5.0)] * MEMORY, *[(4, 0.1)] * MEMORY)
+
+    assert memory.latency_s(4, 1.0) == 0.1
+
+
+def test_a_count_that_comes_back_is_known_again() -> None:
+    """Many completions at count 9 do not change what is known of count 4."""
+    memory = filled(*[(4, 0.1)] * ENOUGH, *[(9, 0.5)] * 10 * MEMORY)
 
     assert memory.latency_s(4, 1.0) == 0.1
 
