@@ -1,0 +1,306 @@
+"""V12 to V14: the published comparisons of Prequal with the rules before it, on the testbed of `replicas`.
+
+What the paper measured on real machines with real neighbours is repeated here against a renewal process in their place,
+so orders and shapes are compared, not milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from testbed.verification.finding import Finding, Illustration
+from testbed.verification.replicas import DEADLINE_S, RULES, Measured, Scene, measure
+
+SOURCE = "Wydrowski et al., NSDI 2024"
+AT_DEADLINE_MS = 0.99 * DEADLINE_S * 1000.0
+NO_ORDER = 0.02  # two percentiles closer than this are not put in order: the spread of one seed
+
+# Published p99 at 70 % and 90 % of the allocation, milliseconds; 5000 is the deadline.
+PUBLISHED_P99_MS = {
+    "RoundRobin": (5000, 5000),
+    "Random": (5000, 5000),
+    "WRR": (314, 5000),
+    "LeastLoaded": (1804, 2654),
+    "LL-Po2C": (569, 1918),
+    "YARP-Po2C": (2642, 1169),
+    "Linear": (698, 1036),
+    "C3": (299, 304),
+    "Prequal": (281, 286),
+}
+LOADS = (0.75, 0.83, 0.93, 1.03, 1.14, 1.27, 1.41, 1.57, 1.74)  # of the published ramp
+PROBE_RATES = (4.0, 2.83, 2.0, 1.41, 1.0, 0.707, 0.5)
+QUANTILES = (0.0, 0.35, 0.59, 0.73, 0.90, 0.99, 0.999, 1.0)
+
+SMALL = Scene(servers=20, leaves=20, duration_s=8.0, warmup_s=2.0)
+RULES_SCENE = Scene(servers=100, leaves=100, duration_s=24.0, warmup_s=6.0)
+RAMP_SCENE = Scene(servers=100, leaves=20, duration_s=16.0, warmup_s=4.0)
+PROBE_SCENE = Scene(servers=100, leaves=20, duration_s=10.0, warmup_s=2.5)
+QUANTILE_SCENE = Scene(servers=100, leaves=20, duration_s=16.0, warmup_s=4.0, slow=50)
+
+
+def nine_rules(quick: bool) -> Iterator[Finding]:
+    """V12: the order of the nine rules by their p99 at 90 % and 70 % of the allocation."""
+    run = _rule_runs(quick)
+    high = {rule: run(rule, 0.9).ms(99) for rule in _rules(quick)}
+    yield _order("V12", "p99 at load 0.9", high, ("Prequal", "C3"), _rest(high, "Prequal", "C3"))
+    yield _order(
+        "V12",
+        "p99 at load 0.9",
+        high,
+        _present(high, "LL-Po2C", "LeastLoaded"),
+        _present(high, "WRR", "Random", "RoundRobin"),
+    )
+    if quick:
+        return
+    for better, worse in (
+        ("Prequal", "C3"), ("C3", "Linear"), ("Linear", "YARP-Po2C"), ("YARP-Po2C", "LL-Po2C"), ("LL-Po2C", "LeastLoaded"),
+    ):  # fmt: skip
+        yield _order("V12", "p99 at load 0.9", high, (better,), (worse,))
+    for rule in ("WRR", "Random", "RoundRobin"):
+        yield _finding(
+            "V12",
+            f"{rule} at load 0.9: p99",
+            "at the deadline, 5000 ms",
+            f"{high[rule]:.0f} ms",
+            high[rule] >= AT_DEADLINE_MS,
+        )
+    low = {rule: run(rule, 0.7).ms(99) for rule in RULES}
+    third = sorted(low, key=low.__getitem__)[:3]
+    yield _finding(
+        "V12",
+        "WRR at load 0.7 is third, behind Prequal and C3",
+        "Prequal, C3, WRR",
+        ", ".join(third),
+        third[2] == "WRR",
+    )
+    ratio = low["WRR"] / low["Prequal"]
+    yield _finding(
+        "V12",
+        "p99 of WRR over that of Prequal at load 0.7",
+        "1.12",
+        f"{ratio:.2f}",
+        1.0 < ratio < 1.25,
+        "1 to 1.25",
+    )
+    cliff = high["WRR"] / low["WRR"]
+    yield _finding(
+        "V12",
+        "the cliff of WRR: its p99 at load 0.9 over that at 0.7",
+        "above 3 (deadline over 314 ms)",
+        f"{cliff:.1f}",
+        cliff > 3.0,
+        "above 3",
+    )
+
+
+def load_ramp(quick: bool) -> Iterator[Finding]:
+    """V13: WRR and Prequal from 75 % to 174 % of the allocation."""
+    wrr = _ramp("WRR", quick)
+    prequal = _ramp("Prequal", quick)
+    base, last = min(wrr), max(wrr)
+    for name, runs in (("WRR", wrr), ("Prequal", prequal)):
+        failed = runs[base].failed_fraction
+        yield _finding(
+            "V13", f"{name} at load {base:g}: share that fails", "0", f"{failed:.2%}", failed == 0.0
+        )
+    failed = max(run.failed_fraction for run in prequal.values())
+    yield _finding(
+        "V13", f"Prequal up to load {last:g}: largest share that fails", "0", f"{failed:.2%}", failed == 0.0
+    )
+    growth = prequal[last].ms(99.9) / prequal[base].ms(99.9)
+    yield _finding(
+        "V13",
+        f"Prequal: p99.9 at load {last:g} over that at {base:g}",
+        "up to 2.2",
+        f"{growth:.2f}",
+        growth <= 2.2,
+        "at most 2.2",
+    )
+    if quick:
+        ratio = wrr[last].ms(99) / prequal[last].ms(99)
+        yield _finding(
+            "V13",
+            f"p99 of WRR over that of Prequal at load {last:g}",
+            "above 10",
+            f"{ratio:.1f}",
+            ratio > 3.0,
+            "above 3",
+        )
+        return
+    for percent, published in ((99.9, 1.03), (99.0, 1.27), (90.0, 1.57)):
+        first = next((load for load, run in wrr.items() if run.ms(percent) >= AT_DEADLINE_MS), float("inf"))
+        step = LOADS.index(first) - LOADS.index(published) if first in LOADS else len(LOADS)
+        yield _finding(
+            "V13",
+            f"WRR: first load with p{percent:g} at the deadline",
+            f"{published:g}",
+            f"{first:g}",
+            abs(step) <= 1,
+            "one step of the ramp",
+        )
+    failed = wrr[last].failed_fraction
+    yield _finding(
+        "V13",
+        f"WRR at load {last:g}: share that fails",
+        "above 25 %",
+        f"{failed:.1%}",
+        failed > 0.25,
+        "above 25 %",
+    )
+
+
+def sensitivities(quick: bool) -> Iterator[Finding]:
+    """V14: fewer probes at load 1.5; the quantile that counts as hot on fast and slow servers at 75 %."""
+    yield from _probe_rates(quick)
+    yield from _quantiles(quick)
+
+
+def _probe_rates(quick: bool) -> Iterator[Finding]:
+    runs = {rate: _probed(rate, quick) for rate in ((4.0, 0.5) if quick else PROBE_RATES)}
+    base = runs[4.0].ms(99)
+    if not quick:
+        ratio = max(runs[rate].ms(99) for rate in PROBE_RATES if rate >= 1.0) / base
+        yield _finding(
+            "V14",
+            "load 1.5: largest p99 down to one probe a request, over that at four",
+            "about 1 (flat)",
+            f"{ratio:.2f}",
+            ratio <= 1.25,
+            "at most 1.25",
+        )
+    ratio = runs[0.5].ms(99) / base
+    yield _finding(
+        "V14",
+        "load 1.5: p99 at half a probe a request, over that at four",
+        "a jump",
+        f"{ratio:.2f}",
+        ratio > 1.25,
+        "above 1.25",
+    )
+    tail = [float(np.percentile(runs[rate].in_flight, 99)) for rate in (4.0, 0.5)]
+    yield _finding(
+        "V14",
+        "load 1.5: p99 of requests in flight at a server, at half a probe over that at four",
+        "a jump",
+        f"{tail[1]:.0f} over {tail[0]:.0f}",
+        tail[1] > 1.25 * tail[0],
+        "above 1.25",
+    )
+
+
+def _quantiles(quick: bool) -> Iterator[Finding]:
+    runs = {each: _hot(each, quick) for each in ((0.0, 0.99, 1.0) if quick else QUANTILES)}
+    below = 0.99 if quick else 0.999
+    for higher, lower, percent, published in (
+        (0.99, 0.0, 99.0, -0.12),
+        (0.99, 0.0, 90.0, -0.19),
+        (1.0, below, 99.0, 0.20),
+        (1.0, below, 99.9, 1.0),
+    ):
+        change = runs[higher].ms(percent) / runs[lower].ms(percent) - 1.0
+        what = (
+            f"half of the servers slow, load 0.75: p{percent:g} at hot quantile {higher:g} against {lower:g}"
+        )
+        has_size = quick or 0.5 <= change / published <= 2.0
+        yield _finding(
+            "V14", what, f"{published:+.0%}", f"{change:+.0%}", change * published > 0 and has_size,
+            "its sign" if quick else "its sign, its size by a factor of 2",
+        )  # fmt: skip
+
+
+def illustrate_rules(quick: bool) -> Iterator[Illustration]:
+    """The p99 of the nine rules at both loads, beside the published ones."""
+    run = _rule_runs(quick)
+    rules = _rules(quick)
+    figure = Figure(figsize=(8.0, 4.0), layout="constrained")
+    axes = figure.subplots(1, 2, sharey=True)
+    for ax, load, column in zip(axes, (0.7, 0.9), (0, 1), strict=True):
+        ax.barh(rules, [run(rule, load).ms(99) for rule in rules], color="tab:blue", label="measured")
+        ax.plot(
+            [PUBLISHED_P99_MS[rule][column] for rule in rules], rules, "k|", markersize=12, label="published"
+        )
+        ax.set(xscale="log", xlabel="p99 of the sojourn (ms)", title=f"load {load:g}")
+    axes[1].legend()
+    yield Illustration(
+        "prequal_rules", "The nine rules: p99 of the sojourn, a failed request counted as 5 s.", figure
+    )
+
+
+def illustrate_ramp(quick: bool) -> Iterator[Illustration]:
+    """Percentiles over the load ramp for WRR and Prequal."""
+    figure = Figure(figsize=(8.0, 4.0), layout="constrained")
+    axes = figure.subplots(1, 2, sharey=True)
+    for ax, rule in zip(axes, ("WRR", "Prequal"), strict=True):
+        runs = _ramp(rule, quick)
+        for percent in (50.0, 90.0, 99.0, 99.9):
+            ax.plot(list(runs), [run.ms(percent) for run in runs.values()], marker="o", label=f"p{percent:g}")
+        ax.set(yscale="log", xlabel="load (of the allocation)", title=rule)
+    axes[0].set_ylabel("sojourn (ms)")
+    axes[1].legend()
+    yield Illustration(
+        "prequal_ramp", "WRR and Prequal over the load ramp, a failed request counted as 5 s.", figure
+    )
+
+
+@cache
+def _measured(scene: Scene, rule: str, load: float, changes: tuple[tuple[str, Any], ...] = ()) -> Measured:
+    return measure(scene, rule, load, **dict(changes))
+
+
+def _rules(quick: bool) -> list[str]:
+    return ["Random", "WRR", "LL-Po2C", "C3", "Prequal"] if quick else list(RULES)
+
+
+def _rule_runs(quick: bool) -> Any:
+    scene = SMALL if quick else RULES_SCENE
+    return lambda rule, load: _measured(scene, rule, load)
+
+
+def _ramp(rule: str, quick: bool) -> dict[float, Measured]:
+    scene = SMALL if quick else RAMP_SCENE
+    return {load: _measured(scene, rule, load) for load in ((0.75, 1.14) if quick else LOADS)}
+
+
+def _probed(rate: float, quick: bool) -> Measured:
+    changes = (("probes_per_request", rate), ("removals_per_request", 0.25), ("hot_quantile", 0.84))
+    return _measured(SMALL if quick else PROBE_SCENE, "Prequal", 1.5, changes)
+
+
+def _hot(quantile: float, quick: bool) -> Measured:
+    scene = SMALL._replace(slow=SMALL.servers // 2) if quick else QUANTILE_SCENE
+    return _measured(scene, "Prequal", 0.75, (("hot_quantile", quantile),))
+
+
+def _present(found: dict[str, float], *rules: str) -> tuple[str, ...]:
+    return tuple(rule for rule in rules if rule in found)
+
+
+def _rest(found: dict[str, float], *rules: str) -> tuple[str, ...]:
+    return tuple(rule for rule in found if rule not in rules)
+
+
+def _order(
+    target: str, what: str, ms: dict[str, float], better: Sequence[str], worse: Sequence[str]
+) -> Finding:
+    """That each of some rules has a lower percentile than each of others, by more than chance."""
+    names = f"{', '.join(better)} before {', '.join(worse)}"
+    largest, least = max(ms[rule] for rule in better), min(ms[rule] for rule in worse)
+    measured = ", ".join(f"{rule} {ms[rule]:.0f}" for rule in (*better, *worse)) + " ms"
+    return _finding(
+        target, f"{what}: {names}", _published(better, worse), measured, largest * (1 + NO_ORDER) < least
+    )
+
+
+def _published(better: Sequence[str], worse: Sequence[str]) -> str:
+    return ", ".join(f"{rule} {PUBLISHED_P99_MS[rule][1]}" for rule in (*better, *worse)) + " ms"
+
+
+def _finding(
+    target: str, what: str, expected: str, measured: str, met: bool, tolerance: str = "ordering"
+) -> Finding:
+    return Finding(target, what, SOURCE, "virtual", expected, measured, tolerance, bool(met))
