@@ -60,7 +60,7 @@ TOKENS = "a whole number from 1 or a mapping with the keys fixed, lognormal, geo
 NODES = "a node, a glob or a group, such as root.*, cell.us, us/server-1"
 FORM = "metric op [k *] (arm.metric | quantity), such as 'sojourn_s.p99 > 1.5 * flow.sojourn_s.p99'"
 METRICS = ", ".join(expectation.METRICS)
-VIEW_KEYS = "stale, stale_after, unheard, when_none, hold_queue, decision_time"
+VIEW_KEYS = "stale, stale_after, unheard, when_none, hold_queue, decision_time, breaker"
 YAML_NUMBER = "a plain decimal number, or quotes around it"
 BASE_60 = "is not read as it stands (octal, hexadecimal, binary or base 60)"
 
@@ -112,7 +112,7 @@ MALFORMED = {
     ),
     "a misspelt key that is due": (
         edit("servers: 4", "severs: 4"),
-        "4: cells.us.severs: unknown key (servers?); accepted: servers, profile, service, max_sequences, kv_tokens, step_tokens, prefix_cache_tokens, leaf, reports, server_reports",
+        "4: cells.us.severs: unknown key (servers?); accepted: servers, profile, service, max_sequences, kv_tokens, step_tokens, prefix_cache_tokens, limit, leaf, reports, server_reports",
     ),
     "a prefix cache of a service model": (
         edit("profile: small", "service: {slots: 1, fixed: 20 ms}, prefix_cache_tokens: 9"),
