@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from service_play import Action, Played, act, play, request
 
 from testbed.roles.messages import Request
 from testbed.serving.batch import Batch
 from testbed.serving.prefix_cache import PrefixCache
 from testbed.serving.profile import PROFILES, Profile
 from testbed.serving.service import Served
+from tests.serving.service_play import Action, Played, act, play, request
 
 # All times are sums of powers of two, so that every sum in these tests is exact and equal instants are frequent.
 DYADIC = Profile(

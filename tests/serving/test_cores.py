@@ -3,12 +3,12 @@
 import math
 
 import pytest
-from service_play import Action, act, play, request
 
 from testbed.draw import key_base
 from testbed.serving.antagonist import Antagonist
 from testbed.serving.cores import SharedCores
 from testbed.serving.service import clipped_normal_mean, fixed_work, normal_work
+from tests.serving.service_play import Action, act, play, request
 
 LEVELS, PROBABILITIES = (12.0, 6.0, 5.0), (0.80, 0.15, 0.05)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from service_play import Action, play, request
 
 from testbed.serving.batch import Batch
 from testbed.serving.prefix_cache import PrefixCache
 from testbed.serving.profile import Profile
+from tests.serving.service_play import Action, play, request
 
 SYSTEM, OTHER_SYSTEM, ANNE, BEN = 1, 2, 11, 12
 PREFILL = Profile(

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from service_play import Action, act, play, request
 
 from testbed.draw import key_base
 from testbed.serving.batch import Batch
@@ -15,6 +14,7 @@ from testbed.serving.profile import PROFILES
 from testbed.serving.service import ServiceModel, even_exponential_work, exponential_work, fixed_work
 from testbed.serving.sharing import ProcessorSharing
 from testbed.serving.slots import Slots
+from tests.serving.service_play import Action, act, play, request
 
 WORK = exponential_work(key_base(1, "work"))
 

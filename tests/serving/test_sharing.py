@@ -3,10 +3,10 @@
 import math
 
 import pytest
-from service_play import Action, act, play, request
 
 from testbed.serving.service import fixed_work
 from testbed.serving.sharing import ProcessorSharing
+from tests.serving.service_play import Action, act, play, request
 
 
 def shared(capacity_per_s: float = 1.0, half: float = 0.0) -> ProcessorSharing:

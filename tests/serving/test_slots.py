@@ -3,11 +3,11 @@
 import math
 
 import pytest
-from service_play import Action, act, play, request
 
 from testbed.roles.messages import Request
 from testbed.serving.service import fixed_work
 from testbed.serving.slots import Slots
+from tests.serving.service_play import Action, act, play, request
 
 
 def slots(count: int = 1, mean_s: float = 2.0) -> Slots:
