@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 from testbed.verification.finding import Finding, Illustration
 from testbed.verification.replicas import DEADLINE_S, RULES, Measured, Scene, measure
@@ -41,6 +42,7 @@ RULES_SCENE = Scene(servers=100, leaves=100, duration_s=24.0, warmup_s=6.0)
 RAMP_SCENE = Scene(servers=100, leaves=20, duration_s=16.0, warmup_s=4.0)
 PROBE_SCENE = Scene(servers=100, leaves=20, duration_s=10.0, warmup_s=2.5)
 QUANTILE_SCENE = Scene(servers=100, leaves=20, duration_s=16.0, warmup_s=4.0, slow=50)
+TICKS_MS = (300, 1000, 3000)
 
 
 def nine_rules(quick: bool) -> Iterator[Finding]:
@@ -225,6 +227,8 @@ def illustrate_rules(quick: bool) -> Iterator[Illustration]:
             [PUBLISHED_P99_MS[rule][column] for rule in rules], rules, "k|", markersize=12, label="published"
         )
         ax.set(xscale="log", xlabel="p99 of the sojourn (ms)", title=f"load {load:g}")
+        ax.set_xticks(TICKS_MS, [str(each) for each in TICKS_MS])
+        ax.xaxis.set_minor_formatter(NullFormatter())  # its labels would run into each other
     axes[1].legend()
     yield Illustration(
         "prequal_rules", "The nine rules: p99 of the sojourn, a failed request counted as 5 s.", figure
