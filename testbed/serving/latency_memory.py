@@ -28,8 +28,15 @@ class LatencyMemory:
         self._latest_at_s = 0.0
 
     def add(self, in_flight: int, latency_s: float, now_s: float) -> None:
-        """Store the latency of a request completed now that found `in_flight` requests when it came."""
+        """Store the latency of a request completed now that found `in_flight` requests when it came.
+
+        A latency of 0 is not stored: a request without work tells nothing of those that have some. At a server under a
+        growing queue it is such requests alone that are completed at the newest counts, and by them the server with
+        the longest queue would look the quickest of all.
+        """
         self._latest_at_s = now_s
+        if latency_s <= 0:
+            return
         known = self._latencies.get(in_flight)
         if known is None:
             known = self._latencies[in_flight] = deque(maxlen=MEMORY)

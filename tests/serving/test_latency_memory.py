@@ -27,10 +27,17 @@ def test_the_median_of_the_nearest_counts_is_stated() -> None:
 
 
 def test_where_the_nearest_are_few_the_next_ones_count_too() -> None:
-    """One request without work at the very count does not make the server look quick."""
-    memory = filled((20, 0.0), *[(18, 0.3)] * ENOUGH)
+    """One short request at the very count does not make the server look quick."""
+    memory = filled((20, 0.001), *[(18, 0.3)] * ENOUGH)
 
     assert memory.latency_s(20, 1.0) == 0.3
+
+
+def test_requests_without_work_do_not_make_a_crowded_server_look_quick() -> None:
+    """Of the newest, at count 300, only those without work are completed; all others are still there."""
+    memory = filled(*[(30, 0.4)] * ENOUGH, *[(300, 0.0)] * MEMORY)
+
+    assert memory.latency_s(300, 1.0) == 0.4
 
 
 def test_only_the_latest_of_a_count_are_kept() -> None:
