@@ -44,7 +44,7 @@ CATALOGUE = (
     Entry(("V11",), board.fresh_news),
     Entry(("V12",), prequal.nine_rules, prequal.illustrate_rules),
     Entry(("V13",), prequal.load_ramp, prequal.illustrate_ramp),
-    Entry(("V14",), prequal.sensitivities),
+    Entry(("V14",), prequal.sensitivities, prequal.illustrate_sensitivities),
     Entry(("V16",), board_oscillation.oscillation),
     Entry(("onset",), onset.critical_steps, onset.envelopes),
     Entry(("queueing",), queueing.laws),

@@ -1,7 +1,9 @@
 """V12 to V14: the published comparisons of Prequal with the rules before it, on the testbed of `replicas`.
 
 What the paper measured on real machines with real neighbours is repeated here against a renewal process in their place,
-so orders and shapes are compared, not milliseconds.
+so orders and shapes are compared, not milliseconds. Two things cannot come out by construction: servers that nothing
+disturbs are equal here, which flatters round robin and static weights, and only a fifth of the servers is disturbed at a
+time, so that WRR cannot fail a quarter of the requests.
 """
 
 from __future__ import annotations
@@ -108,11 +110,16 @@ def load_ramp(quick: bool) -> Iterator[Finding]:
     for name, runs in (("WRR", wrr), ("Prequal", prequal)):
         failed = runs[base].failed_fraction
         yield _finding(
-            "V13", f"{name} at load {base:g}: share that fails", "0", f"{failed:.2%}", failed == 0.0
+            "V13", f"{name} at load {base:g}: share that fails", "0", f"{failed:.2%}", failed == 0.0, "exact"
         )
     failed = max(run.failed_fraction for run in prequal.values())
     yield _finding(
-        "V13", f"Prequal up to load {last:g}: largest share that fails", "0", f"{failed:.2%}", failed == 0.0
+        "V13",
+        f"Prequal up to load {last:g}: largest share that fails",
+        "0",
+        f"{failed:.2%}",
+        failed == 0.0,
+        "exact",
     )
     growth = prequal[last].ms(99.9) / prequal[base].ms(99.9)
     yield _finding(
@@ -141,7 +148,7 @@ def load_ramp(quick: bool) -> Iterator[Finding]:
             "V13",
             f"WRR: first load with p{percent:g} at the deadline",
             f"{published:g}",
-            f"{first:g}",
+            f"{first:g}" if first in LOADS else "never",
             abs(step) <= 1,
             "one step of the ramp",
         )
@@ -245,6 +252,27 @@ def illustrate_ramp(quick: bool) -> Iterator[Illustration]:
     axes[1].legend()
     yield Illustration(
         "prequal_ramp", "WRR and Prequal over the load ramp, a failed request counted as 5 s.", figure
+    )
+
+
+def illustrate_sensitivities(quick: bool) -> Iterator[Illustration]:
+    """Percentiles over the probe rate and over the hot quantile."""
+    rates = (4.0, 0.5) if quick else PROBE_RATES
+    quantiles = (0.0, 0.99) if quick else QUANTILES
+    figure = Figure(figsize=(8.0, 4.0), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for percent in (50.0, 90.0, 99.0):
+        probed = [_probed(each, quick).ms(percent) for each in rates]
+        hot = [_hot(each, quick).ms(percent) for each in quantiles]
+        left.plot(rates, probed, marker="o", label=f"p{percent:g}")
+        right.plot(quantiles, hot, marker="o", label=f"p{percent:g}")
+    left.set(
+        xscale="log", xlabel="probes a request", ylabel="sojourn (ms)", title="load 1.5", ylim=(0.0, None)
+    )
+    right.set(xlabel="hot quantile", title="half of the servers slow, load 0.75", ylim=(0.0, None))
+    right.legend()
+    yield Illustration(
+        "prequal_knobs", "Prequal with fewer probes, and with another quantile that counts as hot.", figure
     )
 
 

@@ -3,7 +3,8 @@
 Each server is allotted six cores; an antagonist leaves it 12, 6 or 5 of them, drawn anew after exponential times of
 mean 10 s with probabilities 0.80, 0.15 and 0.05. Work is Normal(80 ms, 80 ms) clipped at 0; load 1 is what keeps the
 allotted cores busy: 69.2 requests per second and server. A request that is not answered within 5 s has failed, and
-counts as 5 s. The antagonists and the work are the same for every policy.
+counts as 5 s; its server works on it all the same. The antagonists and the work are the same for every policy. Arrivals
+are Poisson in all, and the leaves have them in turn.
 
 Source: Wydrowski et al., Prequal (NSDI 2024), section 5.1; the antagonist as a renewal process is ours.
 """
@@ -36,7 +37,7 @@ WORK_S = clipped_normal_mean(0.08, 0.08)
 CAPACITY_PER_S = CORES / WORK_S  # of one server at full speed
 PROBE_DELAY = "200 us"  # replies to probes took well below a millisecond
 
-# The nine rules of the paper, in our words. YARP-Po2C polls at the rate that Prequal probes at most.
+# The nine rules of the paper, in our words. For YARP-Po2C servers report every 500 ms instead of being polled as often.
 RULES: dict[str, dict[str, Any]] = {
     "RoundRobin": {"kind": "round_robin"},
     "Random": {"kind": "random"},
