@@ -17,6 +17,7 @@ from testbed.verification import (
     prequal,
     queueing,
     real_herd,
+    snapshot_age,
     three_by_four,
 )
 from testbed.verification.finding import Finding, Findings, Illustration, Illustrations
@@ -45,6 +46,7 @@ CATALOGUE = (
     Entry(("V12",), prequal.nine_rules, prequal.illustrate_rules),
     Entry(("V13",), prequal.load_ramp, prequal.illustrate_ramp),
     Entry(("V14",), prequal.sensitivities, prequal.illustrate_sensitivities),
+    Entry(("V15",), snapshot_age.old_snapshots, snapshot_age.illustrate),
     Entry(("V16",), board_oscillation.oscillation),
     Entry(("onset",), onset.critical_steps, onset.envelopes),
     Entry(("queueing",), queueing.laws),

@@ -7,7 +7,7 @@ import pytest
 from testbed.verification.catalogue import all_findings, all_illustrations
 from testbed.verification.replicas import Scene, measure
 
-FAST = ("V1", "V2", "V3", "V5", "V6", "V7", "V9", "V13", "V16", "queueing")
+FAST = ("V1", "V2", "V3", "V5", "V6", "V7", "V9", "V13", "V15", "V16", "queueing")
 
 
 @pytest.mark.parametrize("target", FAST)
