@@ -38,6 +38,7 @@ class LinkModel:
     Attributes:
         draw: (identity, attempt, sent at, seconds) -> the release instant of a message; None where it has not one
             release of its own: then `releases` tells what becomes of it. A change may put another function here.
+        constant_s: the delay of every message, where a draw needs to know no more; otherwise None.
         counts: of drops by cause, copies and overtakings.
         effect: what holds now.
     """
@@ -55,12 +56,14 @@ class LinkModel:
         "_quantile",
         "_released_at_s",
         "_watched",
+        "constant_s",
         "counts",
         "draw",
         "effect",
     )
 
     draw: Callable[[int, int, float], float | None]
+    constant_s: float | None
     effect: Effect
     _loss: Bernoulli | None
     _quantile: Callable[[float], float] | None
@@ -143,12 +146,14 @@ class LinkModel:
                 self._course = Course(self._base, self.counts)
             self._course.take_effect(effect)
             self.draw = self._draw_none
+            self.constant_s = None
             return
         self._delay_s = effect.delay_s
         self._quantile = None if effect.jitter is None else delay_quantile(effect)
         self._loss = Bernoulli(self._base, effect.loss) if effect.loss > 0.0 else None
         is_constant = self._quantile is None and self._loss is None and not self._kept and not self._watched
         self.draw = self._draw_constant if is_constant else self._draw_simple
+        self.constant_s = self._delay_s if is_constant else None
 
 
 Due: TypeAlias = tuple[float, int, Message]  # release instant, link number, message

@@ -58,6 +58,7 @@ from testbed.roles.telemetry import Telemetry
 from testbed.routing.policy import Hooks, Policy
 from testbed.routing.view import Target, View
 
+COMPLETED = int(Outcome.COMPLETED)
 ERROR_MEMORY = 0.01  # weight of one reply in the error fraction: it looks back over about 100 replies
 
 
@@ -157,6 +158,7 @@ class Leaf:
         self._by_name = {target.name: target for target in view.targets}
         self._timed_out: set[int] = set()
         self._in_flight = 0
+        self._unsent = 0  # of these, that no server has yet
         self._arrivals = 0
         self._prompt_tokens = 0  # of requests that no server has yet
         self._output_tokens = 0
@@ -184,11 +186,13 @@ class Leaf:
 
     def on_message(self, source: str, message: Message | Setting | Rotation) -> None:
         """Take a request, what a server says, or what a fault changes."""
+        if isinstance(message, Request):  # the two of every request, before all else
+            self._on_request(source, message)
+            return
+        if isinstance(message, Reply):
+            self._on_reply(source, message)
+            return
         match message:
-            case Request():
-                self._on_request(source, message)
-            case Reply():
-                self._on_reply(source, message)
             case ProbeReply():
                 self._on_probe_reply(source, message)
             case Report():
@@ -281,12 +285,12 @@ class Leaf:
             f"{self._name}: the policy chose {server.name}, which is not a server here"
         )
         opened = _Open(request, root, server, at_leaf_s, now_s + self._decision_s, self._area(server, now_s))
+        request_id, _, index, prompt_tokens, output_tokens, _ = request
         self._in_flight += 1
         track = self._tracks[server.name]
-        track.prompt_tokens += request.prompt_tokens
-        track.output_tokens += request.output_tokens
-        index = request.class_index
-        self._open[index][request.request_id] = opened
+        track.prompt_tokens += prompt_tokens
+        track.output_tokens += output_tokens
+        self._open[index][request_id] = opened
         if not self._armed[index]:
             self._armed[index] = True
             self._env.set_timer(f"timeout:{index}", at_leaf_s + self._timeouts_s[index])
@@ -294,7 +298,7 @@ class Leaf:
             self._decide(request, now_s)
         else:
             self._env.send(server.name, request)
-            server.on_sent(request.request_id, now_s)
+            server.on_sent(request_id, now_s)
             self._count_waiting(server)
         if self._hooks.probes is not None:
             self._probe(self._hooks.probes(self._view, self._probe_rng), now_s)
@@ -304,6 +308,7 @@ class Leaf:
         if not self._deciding:
             self._env.set_timer("decide", now_s + self._decision_s)
         self._deciding.append(request)
+        self._unsent += 1
 
     def _take_effect(self) -> None:
         """Send what was decided long enough ago."""
@@ -316,6 +321,7 @@ class Leaf:
                 return
             requests[request_id] = opened._replace(area=self._area(opened.server, now_s))
             self._env.send(opened.server.name, deciding.popleft())
+            self._unsent -= 1
             opened.server.on_sent(request_id, now_s)
             self._count_waiting(opened.server)
 
@@ -324,6 +330,7 @@ class Leaf:
         if request not in self._deciding:
             return False
         self._deciding.remove(request)
+        self._unsent -= 1
         return True
 
     def _keep_or_refuse(self, root: str, request: Request, at_leaf_s: float, now_s: float) -> None:
@@ -368,6 +375,7 @@ class Leaf:
     def _count_unsent(self, request: Request, change: int) -> None:
         """A request that no server has yet comes or goes: all its tokens are still to serve."""
         self._in_flight += change
+        self._unsent += change
         self._prompt_tokens += change * request.prompt_tokens
         self._output_tokens += change * request.output_tokens
 
@@ -435,47 +443,48 @@ class Leaf:
             self._give(inquiry.root, request, server, inquiry.at_leaf_s, now_s)
 
     def _on_reply(self, source: str, reply: Reply) -> None:
-        opened = self._close(reply.request_id)
+        request_id, _, outcome, _, queued, in_flight, prompt_tokens, output_tokens = reply
+        opened = self._close(request_id)
         if opened is None:
             self._on_late_reply(source, reply)
             return
         now_s = self._env.now_s()
-        assert opened.server.name == source, (
-            f"{self._name}: {reply} from {source}, but {opened.server.name} had the request"
+        server = opened.server
+        assert server.name == source, (
+            f"{self._name}: {reply} from {source}, but {server.name} had the request"
         )
         track = self._tracks[source]
-        area = self._area(opened.server, now_s)
-        opened.server.on_answered(reply.request_id)
-        own_in_flight = opened.server.own_in_flight
-        track.queued_share = reply.queued / reply.in_flight if reply.in_flight else 0.0
-        self._count_waiting(opened.server)
-        # of several leaves each takes the part of its own requests
-        own_share = min(1.0, own_in_flight / max(1, reply.in_flight)) if self._has_peers else 1.0
-        track.prompt_tokens = round(own_share * reply.prompt_tokens)
-        track.output_tokens = round(own_share * reply.output_tokens)
-        if self._has_peers:
-            track.others = max(0.0, float(reply.in_flight - own_in_flight))
-        failed = reply.outcome != Outcome.COMPLETED
+        area = self._area(server, now_s)
+        server.on_answered(request_id)
+        track.queued_share = queued / in_flight if in_flight else 0.0
+        self._count_waiting(server)
+        if self._has_peers:  # of several leaves each takes the part of its own requests
+            own_in_flight = server.own_in_flight
+            own_share = min(1.0, own_in_flight / max(1, in_flight))
+            prompt_tokens, output_tokens = round(own_share * prompt_tokens), round(own_share * output_tokens)
+            track.others = max(0.0, float(in_flight - own_in_flight))
+        track.prompt_tokens = prompt_tokens
+        track.output_tokens = output_tokens
+        failed = outcome != COMPLETED
         self._error_fraction += ERROR_MEMORY * (failed - self._error_fraction)
         stay_s = now_s - opened.sent_at_s
         if stay_s > 0 and not failed:
             steps = opened.request.output_tokens if self._counts_steps else 1
             self._model.on_completion((area - opened.area) / stay_s, steps, stay_s)
         if self._hooks.on_reply is not None:
-            self._hooks.on_reply(opened.server, stay_s, Outcome(reply.outcome))
-        self._answer(opened, reply.outcome, now_s)
+            self._hooks.on_reply(server, stay_s, Outcome(outcome))
+        self._answer(opened, outcome, now_s)
         if self._waiting:
             self._release(now_s)
 
     def _answer(self, opened: _Open, outcome: int, now_s: float) -> None:
         self._finished += 1
         self._record(opened, outcome, now_s)
-        request = opened.request
+        request_id, attempt, *_ = opened.request
         residence_s = now_s - opened.at_leaf_s
-        reply = Reply(
-            request.request_id, request.attempt, outcome, residence_s, self._queued(), self._in_flight
+        self._env.send(
+            opened.root, Reply(request_id, attempt, outcome, residence_s, self._queued(), self._in_flight)
         )
-        self._env.send(opened.root, reply)
 
     def _on_first_token(self, news: FirstToken) -> None:
         """A request has begun to answer; one that has timed out here is nobody's any more."""
@@ -587,10 +596,9 @@ class Leaf:
     def _close(self, request_id: int) -> _Open | None:
         """Take a request out of every count; None if it is not open."""
         for requests in self._open:
-            opened = requests.pop(request_id, None)
-            if opened is not None:
+            if request_id in requests:
                 self._in_flight -= 1
-                return opened
+                return requests.pop(request_id)
         return None
 
     def _area(self, server: Target, now_s: float) -> float:
@@ -617,19 +625,11 @@ class Leaf:
         return prompt, output
 
     def _queued(self) -> int:
-        return round(self._waiting_there) + self._waiting + len(self._inquiries) + len(self._deciding)
+        return round(self._waiting_there) + self._unsent
 
     def _record(self, opened: _Open, outcome: int, left_at_s: float) -> None:
-        request = opened.request
-        row = (
-            request.request_id,
-            request.attempt,
-            self._name,
-            opened.server.name,
-            int(outcome),
-            opened.at_leaf_s,
-            left_at_s,
-        )
+        request, _, server, at_leaf_s, _, _ = opened
+        row = (request[0], request[1], self._name, server.name, outcome, at_leaf_s, left_at_s)
         self._env.record("visits", row)
 
     def _record_unsent(self, request: Request, outcome: Outcome, at_leaf_s: float, left_at_s: float) -> None:

@@ -165,9 +165,10 @@ class Root:
 
     def on_message(self, source: str, message: Message | Setting | Rotation) -> None:
         """Take a reply, a report, or what a fault changes."""
+        if isinstance(message, Reply):  # the one of every request, before all else
+            self._on_reply(source, message)
+            return
         match message:
-            case Reply():
-                self._on_reply(source, message)
             case Report():
                 self._on_report(source, message)
             case FirstToken():
@@ -382,7 +383,7 @@ class Root:
         return leaves[turn]
 
     def _on_reply(self, source: str, reply: Reply) -> None:
-        request_id = reply.request_id
+        request_id, _, outcome, residence_s, *_ = reply
         index = self._stream_of.pop(request_id, None)
         now_s = self._env.now_s()
         if index is None:
@@ -391,12 +392,12 @@ class Root:
         opened = self._open[index].pop(request_id)
         target = opened.target
         target.on_answered(request_id)
-        target.on_network(now_s - opened.sent_at_s - reply.residence_s)
+        target.on_network(now_s - opened.sent_at_s - residence_s)
         self._finished += 1
         on_reply = self._streams[index].hooks.on_reply
         if on_reply is not None:
-            on_reply(target, now_s - opened.sent_at_s, Outcome(reply.outcome))
-        self._record(request_id, opened, reply.outcome, now_s, reply.residence_s)
+            on_reply(target, now_s - opened.sent_at_s, Outcome(outcome))
+        self._record(request_id, opened, outcome, now_s, residence_s)
         if self._waiting:
             self._release_all(now_s)
 
@@ -478,7 +479,7 @@ class Root:
         attempt, target, leaf, planned_at_s, sent_at_s, staleness_s, cost = opened
         self._env.record(
             "dispatches",
-            (request_id, attempt, self._name, target.name, leaf, int(outcome), planned_at_s, sent_at_s,
+            (request_id, attempt, self._name, target.name, leaf, outcome, planned_at_s, sent_at_s,
              replied_at_s, residence_s, staleness_s, cost),
         )  # fmt: skip
 

@@ -37,6 +37,8 @@ from testbed.roles.telemetry import Telemetry
 from testbed.serving.latency_memory import LatencyMemory
 from testbed.serving.service import Served, ServiceModel
 
+COMPLETED = int(Outcome.COMPLETED)
+
 
 class Server:
     """The fake GPU server; see the top of this file."""
@@ -98,9 +100,10 @@ class Server:
 
     def on_message(self, source: str, message: Message | Setting | Rotation) -> None:
         """Take a request, a probe, a cancellation, or what a fault sets."""
+        if isinstance(message, Request):  # the one of every request, before all else
+            self._on_request(source, message)
+            return
         match message:
-            case Request():
-                self._on_request(source, message)
             case Probe():
                 self._on_probe(source, message)
             case Cancel():
@@ -233,21 +236,27 @@ class Server:
 
     def _advance(self, now_s: float) -> None:
         """Answer everything that finished by now."""
-        done = self._service.advance(now_s)
+        service, leaf_of = self._service, self._leaf_of
+        done = service.advance(now_s)
         if self._first_tokens:
             self._tell_first_tokens(self._first_tokens)
+        if not done:
+            return
+        # what is left does not change while the finished are answered
+        left = service.queued, service.prompt_tokens_left(now_s), service.output_tokens_left(now_s)
+        queued, prompt_tokens, output_tokens = left
         for served in done:
-            request = served.request
-            leaf, in_flight = self._leaf_of.pop((request.request_id, request.attempt))
+            request_id, attempt, *_ = served.request
+            leaf, in_flight = leaf_of.pop((request_id, attempt))
             self._finished += 1
             self._record(served)
+            at_server_s = served.at_server_s
             if self._memory is not None:
-                self._memory.add(in_flight, served.finished_at_s - served.at_server_s, now_s)
-            residence_s = now_s - served.at_server_s
+                self._memory.add(in_flight, served.finished_at_s - at_server_s, now_s)
             self._env.send(
                 leaf,
-                Reply(request.request_id, request.attempt, int(Outcome.COMPLETED), residence_s, self._service.queued, len(self._leaf_of),
-                      self._service.prompt_tokens_left(now_s), self._service.output_tokens_left(now_s)),
+                Reply(request_id, attempt, COMPLETED, now_s - at_server_s, queued, len(leaf_of),
+                      prompt_tokens, output_tokens),
             )  # fmt: skip
         if self._queue_rng is not None:
             self._join_idle_queue()
@@ -322,9 +331,5 @@ class Server:
                 self._env.send(leaf, told)
 
     def _record(self, served: Served) -> None:
-        request = served.request
-        self._env.record(
-            "services",
-            (request.request_id, request.attempt, self._name, served.at_server_s, served.started_at_s,
-             served.first_token_at_s, served.finished_at_s, served.preemptions, served.cached_tokens),
-        )  # fmt: skip
+        request, *told = served
+        self._env.record("services", (request[0], request[1], self._name, *told))

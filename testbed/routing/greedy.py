@@ -67,12 +67,17 @@ class LeastCost:
         """The cheapest of these, which are in the order of their indices."""
         if len(candidates) < 2:
             return candidates[0] if candidates else None
-        costs = list(map(self.cost, candidates))
-        least = min(costs)
-        if costs.count(least) == 1:
-            chosen = candidates[costs.index(least)]
-        else:
-            tied = [target for target, cost in zip(candidates, costs, strict=True) if cost == least]
+        cost_of = self.cost
+        tied = [chosen := candidates[0]]
+        least = cost_of(chosen)
+        for target in candidates[1:]:
+            cost = cost_of(target)
+            if cost < least:
+                least = cost
+                tied = [chosen := target]
+            elif cost == least:
+                tied.append(target)
+        if len(tied) > 1:
             chosen = self._pick_tied(tied, self._last, rng)
         self._last = chosen.index
         return chosen

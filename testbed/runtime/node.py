@@ -10,7 +10,6 @@ greets those that live, and begins in the middle of the run.
 
 from __future__ import annotations
 
-import gc
 import math
 import os
 import signal
@@ -23,6 +22,7 @@ from testbed.errors import RunError
 from testbed.record.log import LogWriter
 from testbed.record.run_folder import ArmFolder, file_name, life_suffix
 from testbed.roles.build import World
+from testbed.runtime.collector import stop_collector
 from testbed.runtime.control import ControlClient
 from testbed.runtime.live import SEND_S, Host, RoleFactory
 from testbed.runtime.ordered import Ordered
@@ -125,7 +125,7 @@ class NodeProcess:
         self._host.build(make_role)
         self._control.send(Greeted(self._name))
         start = self._await(Start)
-        _tame_collector()
+        stop_collector()
         self._host.run(start, self._beat, self._homes)
         self._end()
 
@@ -253,15 +253,3 @@ class NodeProcess:
         """End with the parent. The kernel kills us when it dies; this is for the case that it could not."""
         if os.getppid() != self._parent:
             raise RunError(f"{self._name}: its parent process is gone")
-
-
-def _tame_collector() -> None:
-    """No collections of cyclic garbage during a run.
-
-    What was made before the run is frozen, and stays. During it roles make tuples and lists that reference counts
-    free; a full collection would walk every open request and stall the loop for many milliseconds. Memory is in the
-    records, second by second, so a policy that makes cycles shows there.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.disable()

@@ -22,6 +22,7 @@ from testbed.record.run_folder import ArmFolder
 from testbed.roles.build import World, build_role
 from testbed.roles.environment import Environment, Role
 from testbed.roles.messages import PATH_OF, Message, Setting
+from testbed.runtime.collector import collector_at_rest
 from testbed.runtime.ground_truth import GroundTruth
 from testbed.runtime.progress import NodeProgress, Progress
 from testbed.runtime.stand_in import Dead, Paused
@@ -32,6 +33,7 @@ from testbed.scenario.topology import Link
 SECOND_S = 1.0  # scenario time between two rows of the links' counts
 IDLE_CHECK_S = 0.05  # scenario time between two looks whether all is done
 PROGRESS_EVENTS = 20_000  # events between two calls of the progress display
+ROWS_PER_CHUNK = 1024  # of a log: nobody waits while a chunk is written
 
 RoleFactory = Callable[[str, World, Environment], Role]
 
@@ -40,15 +42,18 @@ class Channel:
     """A link in the virtual engine: its model, and what passed over it."""
 
     __slots__ = (
+        "constant_s",
         "counts",
         "delivered",
         "draw",
-        "environment",
+        "drawn_s",
+        "handed",
         "link",
         "model",
-        "new",
+        "posted",
         "sent",
         "source",
+        "source_name",
         "target",
     )
 
@@ -56,18 +61,24 @@ class Channel:
         """An unused channel; the engine sets its ends."""
         self.link = link
         self.model = LinkModel(seed, link, watched=watched)
-        self.draw = self.model.draw
+        self.draw, self.constant_s = self.model.draw, self.model.constant_s
+        self.source_name = link.source
         self.source: VirtualEnvironment
         self.target: VirtualEnvironment
         self.sent = self.delivered = 0
         self.counts = (0,) * len(COUNTS)  # as `LinkCounts.take`, up to the last row
-        self.new = [0, 0.0, 0]  # sent, drawn seconds, delivered since the last row
+        self.posted = self.handed = 0  # sent and delivered since the last row
+        self.drawn_s = 0.0  # since then
 
     def under_way(self) -> int:
         """Messages sent or copied that were neither dropped nor delivered yet."""
         lost, cut, queue, dead, copied, _ = map(add, self.counts, self.model.counts.read())
-        sent, _, delivered = self.new
-        return int(self.sent + sent + copied - lost - cut - queue - dead - self.delivered - delivered)
+        came_in, went_out = self.sent + self.posted + copied, self.delivered + self.handed
+        return int(came_in - lost - cut - queue - dead - went_out)
+
+    def redraw(self) -> None:
+        """The model draws in another way from now on."""
+        self.draw, self.constant_s = self.model.draw, self.model.constant_s
 
 
 class VirtualEnvironment:
@@ -120,20 +131,24 @@ class VirtualEnvironment:
         channel = self._channel_of[message.__class__][target]
         engine = self._engine
         now_s = engine.now_s
-        release_at_s = channel.draw(message[0], message[1], now_s)
-        new = channel.new
-        new[0] += 1
-        if release_at_s is None:  # dropped, copied, or drawn in another way
-            for each_at_s in channel.model.releases(message, now_s):
-                self._carry(channel, message, each_at_s, now_s)
-            return
-        new[1] += release_at_s - now_s
+        channel.posted += 1
+        delay_s = channel.constant_s
+        if delay_s is not None:
+            release_at_s = now_s + delay_s
+        else:
+            drawn_at_s = channel.draw(message[0], message[1], now_s)
+            if drawn_at_s is None:  # dropped, copied, or drawn in another way
+                for each_at_s in channel.model.releases(message, now_s):
+                    self._carry(channel, message, each_at_s, now_s)
+                return
+            release_at_s = drawn_at_s
+        channel.drawn_s += release_at_s - now_s
         engine.order = order = engine.order + 1
         heappush(self._heap, (release_at_s, order, channel, message))
 
     def _carry(self, channel: Channel, message: Message, release_at_s: float, now_s: float) -> None:
         engine = self._engine
-        channel.new[1] += release_at_s - now_s
+        channel.drawn_s += release_at_s - now_s
         engine.order += 1
         heappush(self._heap, (release_at_s, engine.order, channel, message))
 
@@ -169,7 +184,11 @@ class VirtualEngine:
         self._scale = scenario.time_scale
         self._environments = {
             name: VirtualEnvironment(
-                self, name, node.kind, LogWriter(folder.log(name), {**header, "node": name}), scenario.seed
+                self,
+                name,
+                node.kind,
+                LogWriter(folder.log(name), {**header, "node": name}, ROWS_PER_CHUNK),
+                scenario.seed,
             )
             for name, node in world.topology.nodes.items()
         }
@@ -200,17 +219,21 @@ class VirtualEngine:
 
         Ctrl-C ends the run early; what was recorded is kept.
         """
-        scenario = self._world.scenario
         interrupted = False
-        self._begin()
-        try:
-            self._pass_until(scenario.duration, on_progress)
-            end_s = scenario.duration + scenario.drain
-            while not self._is_idle() and self.now_s < end_s:
-                self._pass_until(min(self.now_s + IDLE_CHECK_S * self._scale, end_s), on_progress)
-        except KeyboardInterrupt:
-            interrupted = True
-        return self._end(interrupted)
+        with collector_at_rest():
+            self._begin()
+            try:
+                self._pass_all(on_progress)
+            except KeyboardInterrupt:
+                interrupted = True
+            return self._end(interrupted)
+
+    def _pass_all(self, on_progress: Callable[[Progress], None] | None) -> None:
+        scenario = self._world.scenario
+        self._pass_until(scenario.duration, on_progress)
+        end_s = scenario.duration + scenario.drain
+        while not self._is_idle() and self.now_s < end_s:
+            self._pass_until(min(self.now_s + IDLE_CHECK_S * self._scale, end_s), on_progress)
 
     def _begin(self) -> None:
         for change, name in self._changes:
@@ -232,8 +255,8 @@ class VirtualEngine:
             assert at_s >= self.now_s, f"time ran backwards: {at_s} s after {self.now_s} s"
             self.now_s = at_s
             if what.__class__ is Channel:
-                what.new[2] += 1
-                what.target.role.on_message(what.source.name, detail)
+                what.handed += 1
+                what.target.role.on_message(what.source_name, detail)
             elif what.__class__ is VirtualEnvironment:
                 if what.timers.get(detail) == order:
                     del what.timers[detail]
@@ -300,7 +323,7 @@ class VirtualEngine:
             channel.model.heal(change.fault)
         else:
             channel.model.apply(change.fault, change.words)
-        channel.draw = channel.model.draw
+        channel.redraw()
 
     def _stop_or_go_on(self, environment: VirtualEnvironment) -> None:
         """Stop the process, or let it go on with all that has waited for it."""
@@ -367,16 +390,17 @@ class VirtualEngine:
         """A row for each end of each link that carried something since the last row."""
         now_s = self.now_s
         for channel in self._channels:
-            sent, drawn_s, delivered = channel.new
+            sent, delivered = channel.posted, channel.handed
             if sent or channel.model.counts.dead:
                 counts = channel.model.counts.take()
-                channel.source.record("sent", (channel.link.number, now_s, sent, *counts, drawn_s))
+                channel.source.record("sent", (channel.link.number, now_s, sent, *counts, channel.drawn_s))
                 channel.counts = tuple(map(add, channel.counts, counts))
             if delivered:
                 channel.target.record("delivered", (channel.link.number, now_s, delivered, 0, 0.0, 0.0, ()))
-            channel.sent += int(sent)
-            channel.delivered += int(delivered)
-            channel.new = [0, 0.0, 0]
+            channel.sent += sent
+            channel.delivered += delivered
+            channel.posted = channel.handed = 0
+            channel.drawn_s = 0.0
 
     def _progress(self) -> Progress:
         nodes = {
