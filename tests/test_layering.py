@@ -13,6 +13,7 @@ PACKAGE = Path(__file__).parents[1] / "testbed"
 # stand in two places: their data (profiles, messages, words) come first, what works with them later.
 ORDER = [
     ["testbed", "testbed.errors", "testbed.draw"],
+    ["testbed.host"],
     ["testbed.serving.rate_curve", "testbed.serving.profile"],
     ["testbed.scenario"],
     ["testbed.roles.messages", "testbed.roles.environment"],

@@ -6,6 +6,7 @@ import numpy as np
 
 from testbed.record.fault_table import faults_table
 from testbed.record.gather import Gathered, Rows, Texts, gather, taken
+from testbed.record.host_table import host_table
 from testbed.record.link_tables import lateness_table, links_table
 from testbed.record.parquet import write_table
 from testbed.record.request_table import requests_table
@@ -35,11 +36,12 @@ def merge_run(folder: ArmFolder, scenario: Scenario, topology: Topology, plan: P
     logs = gather(sorted(folder.logs.glob("*.log")), scenario.time_scale)
     for name, rows in merged_tables(logs, scenario, topology, plan).items():
         write_table(folder.tables / f"{name}.parquet", name, rows, logs.run)
+    write_table(folder.tables / "host.parquet", "host", host_table(folder, scenario.time_scale), logs.run)
     return logs.problems
 
 
 def merged_tables(logs: Gathered, scenario: Scenario, topology: Topology, plan: Plan) -> dict[str, Rows]:
-    """Every table of `MERGED`; arguments as for `merge_run`."""
+    """Every table of `MERGED` that comes of what nodes logged; arguments as for `merge_run`."""
     logged = logs.tables
     requests = requests_table(logged, scenario, topology, plan)
     truth = Truth(scenario, topology, visits=logged["visits"], applied=logged["applied"])

@@ -10,6 +10,7 @@ RUN/
     optimal_split.json shares that `static_optimal` was told, where a policy is of that kind
     outcome.json       how it ended, as the engine saw it
     logs/NODE.log      framed chunks, one file a node; NODE.2.log of its second life, and so on
+    host.log           the same of the machine, while the run went on; live runs alone
     stderr/NODE.txt    what the node's process said
     tables/*.parquet   the merged tables
 """
@@ -72,6 +73,11 @@ class ArmFolder:
     def log(self, node: str, life: int = 0) -> Path:
         """The log of a node; each of its lives has its own."""
         return self.logs / f"{file_name(node)}{life_suffix(life)}.log"
+
+    @property
+    def host_log(self) -> Path:
+        """The log of the machine; live runs alone have it."""
+        return self.path / "host.log"
 
     def stderr(self, node: str) -> Path:
         """What a node's process said."""

@@ -220,6 +220,23 @@ LOGGED: dict[str, tuple[Column, ...]] = {
         Column("passes", "int", "passes of the loop"),
         Column("would_blocks", "int", "frames that had to wait for a full socket"),
     ),
+    # a process that watches the machine, about five times a second; NaN: this machine does not tell
+    "host": (
+        _instant("at_s", "end of the stretch"),
+        Column("span_s", "float", "length of the stretch, wall time"),
+        Column(
+            "pressure", "float", "share of it in which a task that could run waited for a core (some of PSI)"
+        ),
+        Column("busy_cores", "float", "cores in use by all processes of the machine"),
+        Column("steal", "float", "share of all cores' time that the host of this virtual machine took"),
+        Column("throttled_s", "float", "time without a core for want of quota, wall time"),
+        Column("throttles", "float", "periods of the quota in which that happened"),
+        Column("swapped_pages", "float", "pages swapped in and out"),
+        Column("clock_step_s", "float", "by how much the wall clock gained on the monotonic one"),
+        Column("slowdown", "float", "longest time of a fixed piece of computing over its usual time"),
+        Column("slow_fraction", "float", "share of these pieces that took more than three times the usual"),
+        Column("wake_late_s", "float", "longest time that the watching process was woken late, wall time"),
+    ),
 }
 
 
@@ -341,4 +358,6 @@ MERGED: dict[str, tuple[Column, ...]] = {
     ),
     # a row per process and second
     "processes": LOGGED["processes"],
+    # a row per fifth of a second, of the machine
+    "host": LOGGED["host"],
 }

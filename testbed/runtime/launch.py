@@ -34,6 +34,7 @@ from testbed.roles.build import World
 from testbed.runtime.by_hand import ByHand
 from testbed.runtime.control import ControlServer
 from testbed.runtime.hand import HandServer
+from testbed.runtime.host_watch import HostWatch
 from testbed.runtime.lives import Life, planned_lives
 from testbed.runtime.node import Orders
 from testbed.runtime.nursery import POLICY_FAILED
@@ -142,10 +143,13 @@ def run_live(
         sockets_folder(folder, names) as place,
         _control_server(len(names), bind_address(scenario.live.transport, place, CONTROL)) as control,
         closing(HandServer(control.context, folder, place)) as hand,
+        closing(HostWatch(folder)) as watch,
         closing(Processes(folder)) as processes,
     ):
         orders = Orders(folder, place, control.endpoint, _header(folder, scenario))
-        launcher = _Launcher(folder, World(scenario, topology, plan), interrupts, control, hand, processes)
+        launcher = _Launcher(
+            folder, World(scenario, topology, plan), interrupts, control, hand, processes, watch
+        )
         return launcher.run(orders, factory, on_progress)
 
 
@@ -183,6 +187,7 @@ class _Launcher:
         control: ControlServer,
         hand: HandServer,
         processes: Processes,
+        watch: HostWatch,
     ) -> None:
         self._folder = folder
         self._world = world
@@ -192,6 +197,7 @@ class _Launcher:
         self._interrupts = interrupts
         self._control = control
         self._processes = processes
+        self._watch_of_host = watch
         self._state = _State()
         self._origin_s = 0.0
         self._died_at_s: dict[str, float] = {}
@@ -208,6 +214,7 @@ class _Launcher:
         lead_s = LEAD_S + LEAD_PER_NODE_S * len(self._names)
         self._origin_s = time.monotonic() + lead_s
         self._tell_all(Start(self._origin_s))
+        self._watch_of_host.begin(self._origin_s, orders.header)
         drained = self._watch(on_progress)
         ended_at_s = max(0.0, self._now_s())
         interrupted = self._interrupts.count > 0

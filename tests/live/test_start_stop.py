@@ -256,3 +256,16 @@ def test_ctrl_c_before_the_start_leaves_nothing(tmp_path: Path) -> None:
     assert process.returncode == 1
     assert not alive(processes)
     assert not (path / "outcome.json").exists()
+
+
+def test_the_machine_is_watched_from_the_start_to_the_end(tmp_path: Path) -> None:
+    """The watcher closes its log and is gone; its rows follow each other without a gap."""
+    run_echo(tmp_path, duration_s=1.5)
+
+    log = read_log(ArmFolder(tmp_path).host_log)
+    assert log.problem is None
+    rows = log.tables["host"]
+    assert len(rows["at_s"]) >= 2
+    begins = [at_s - span_s for at_s, span_s in zip(rows["at_s"], rows["span_s"], strict=True)]
+    assert begins[1:] == pytest.approx(rows["at_s"][:-1])
+    assert ArmFolder(tmp_path).stderr("host-watcher").read_text() == ""
