@@ -11,6 +11,7 @@ import os
 import sys
 from enum import StrEnum
 from pathlib import Path
+from time import monotonic
 from typing import Annotated
 
 import typer
@@ -34,8 +35,10 @@ from testbed.scenario.json_schema import json_schema
 from testbed.scenario.quantity import parse_duration_s
 from testbed.theory.check import describe
 from testbed.theory.prediction import predict
-from testbed.verification.catalogue import all_findings, all_illustrations
-from testbed.verification.table import all_met, as_json, as_table, write_page
+from testbed.verification.finding import Finding
+from testbed.verification.page import Page
+from testbed.verification.table import all_met, as_json, as_line, as_table
+from testbed.verification.work import Order, all_results
 
 WIDTH = 160  # of tables that go into a file or a pipe, where nobody knows the width
 console = Console(width=None if sys.stdout.isatty() else WIDTH, emoji=False)
@@ -238,21 +241,29 @@ def verify(
     out: Annotated[
         Path | None, typer.Option(help="Also write the table and its figures as a page of Markdown.")
     ] = None,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Processes that work targets out beside each other.")
+    ] = 1,
 ) -> None:
     """Reproduce the laws and published results; a table of expected, measured, tolerance, met or not."""
-    targets = tuple(only or ())
-    findings = []
-    with errors.status("verifying") as status:
-        for finding in all_findings(quick=not full, only=targets, live=live):
-            findings.append(finding)
-            status.update(f"verifying: {len(findings)} findings, the last of {finding.target}")
+    order = Order(not full, live, tuple(only or ()), out is not None)
+    page = None if out is None else Page(out, quick=not full, live=live)
+    findings, begun_s = [], monotonic()
+    with errors.status("verifying"):
+        for result in all_results(order, workers):
+            if page is not None:
+                page.add(result)
+            if isinstance(result, Finding):
+                findings.append(result)
+                said = as_line(result, monotonic() - begun_s)
+                errors.print(said, markup=False, highlight=False, soft_wrap=True)
     if json_:
         print(json.dumps(as_json(findings), indent=1))
     else:
         console.print(as_table(findings))
-    if out is not None:
-        drawn = list(all_illustrations(quick=not full, only=targets))
-        for path in write_page(out, findings, drawn, quick=not full):
+    if page is not None:
+        page.finish()
+        for path in page.files:
             errors.print(str(path), highlight=False, soft_wrap=True)
     raise typer.Exit(0 if all_met(findings) else 3)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from testbed.errors import UsageError
@@ -20,15 +20,23 @@ from testbed.verification import (
     snapshot_age,
     three_by_four,
 )
-from testbed.verification.finding import Finding, Findings, Illustration, Illustrations
+from testbed.verification.finding import Findings, Illustrations
 
 
 class Entry(NamedTuple):
-    """The targets that one function reproduces, and what it draws of them."""
+    """The targets that one function reproduces, and what it draws of them.
+
+    Attributes:
+        targets: names of results.
+        findings: works them out.
+        illustrations: draws them, from the same runs.
+        note: what a reader of the table should know about them; sentences.
+    """
 
     targets: tuple[str, ...]
     findings: Findings
     illustrations: Illustrations | None = None
+    note: str = ""
 
 
 CATALOGUE = (
@@ -41,12 +49,12 @@ CATALOGUE = (
     Entry(("V7",), herd.many_cells),
     Entry(("V8",), three_by_four.policies),
     Entry(("V9",), noise.amplification),
-    Entry(("V10",), board.bulletin_board),
+    Entry(("V10",), board.bulletin_board, note=board.NOTE),
     Entry(("V11",), board.fresh_news),
-    Entry(("V12",), prequal.nine_rules, prequal.illustrate_rules),
-    Entry(("V13",), prequal.load_ramp, prequal.illustrate_ramp),
+    Entry(("V12",), prequal.nine_rules, prequal.illustrate_rules, prequal.NOTE_OF_RULES),
+    Entry(("V13",), prequal.load_ramp, prequal.illustrate_ramp, prequal.NOTE_OF_RAMP),
     Entry(("V14",), prequal.sensitivities, prequal.illustrate_sensitivities),
-    Entry(("V15",), snapshot_age.old_snapshots, snapshot_age.illustrate),
+    Entry(("V15",), snapshot_age.old_snapshots, snapshot_age.illustrate, snapshot_age.NOTE),
     Entry(("V16",), board_oscillation.oscillation),
     Entry(("onset",), onset.critical_steps, onset.envelopes),
     Entry(("queueing",), queueing.laws),
@@ -55,32 +63,19 @@ CATALOGUE = (
 LIVE = (Entry(("herd",), real_herd.on("live")),)  # with real processes: they take the time they take
 
 
-def all_findings(*, quick: bool, only: Sequence[str] = (), live: bool = False) -> Iterator[Finding]:
-    """The findings of the catalogue one after another, or of some targets alone; with `live`, those of real processes.
+def entries(live: bool = False) -> Sequence[Entry]:
+    """The catalogue: in the fluid and in virtual time, or with real processes."""
+    return LIVE if live else CATALOGUE
+
+
+def chosen(only: Sequence[str] = (), live: bool = False) -> list[int]:
+    """The places in `entries` of those that have one of these targets, or of all.
 
     Raises:
         UsageError: a target in `only` stands nowhere in the catalogue.
     """
-    for entry in _chosen(only, LIVE if live else CATALOGUE):
-        for finding in entry.findings(quick):
-            if not only or finding.target in only:
-                yield finding
-
-
-def all_illustrations(*, quick: bool, only: Sequence[str] = ()) -> Iterator[Illustration]:
-    """The figures of the same entries.
-
-    Raises:
-        UsageError: as `all_findings`.
-    """
-    for entry in _chosen(only, CATALOGUE):
-        if entry.illustrations is not None:
-            yield from entry.illustrations(quick)
-
-
-def _chosen(only: Sequence[str], catalogue: Sequence[Entry]) -> list[Entry]:
-    known = list(dict.fromkeys(target for entry in catalogue for target in entry.targets))
+    known = list(dict.fromkeys(target for entry in entries(live) for target in entry.targets))
     for target in only:
         if target not in known:
             raise UsageError(f"--only {target}: no such target; accepted: {', '.join(known)}")
-    return [entry for entry in catalogue if not only or set(only) & set(entry.targets)]
+    return [i for i, entry in enumerate(entries(live)) if not only or set(only) & set(entry.targets)]

@@ -20,6 +20,7 @@ class Finding(NamedTuple):
         measured: value with its unit.
         tolerance: how far apart they may be.
         met: whether they are within it.
+        form: of the verification that gave it, quick or full; empty until that is known.
     """
 
     target: str
@@ -30,6 +31,7 @@ class Finding(NamedTuple):
     measured: str
     tolerance: str
     met: bool
+    form: str = ""
 
 
 class Illustration(NamedTuple):

@@ -1,9 +1,8 @@
-"""The table of findings: for the terminal, as JSON, and as a page of the documentation."""
+"""The table of findings: for the terminal and as JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -11,8 +10,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from testbed.errors import RunError
-from testbed.verification.finding import Finding, Illustration
+from testbed.verification.finding import Finding
 
 COLUMNS = ("target", "what", "source", "engine", "expected", "measured", "tolerance", "met")
 
@@ -23,35 +21,22 @@ def as_table(findings: Sequence[Finding]) -> RenderableType:
     for column in COLUMNS:
         table.add_column(column, overflow="fold")
     for finding in findings:
-        table.add_row(*finding[:-1], Text("met") if finding.met else Text("not met", style="bold red"))
+        style = "" if finding.met else "bold red"
+        table.add_row(*words(finding), Text(verdict(finding), style=style))
     return table
+
+
+def words(finding: Finding) -> tuple[str, ...]:
+    """The cells of its row before the last, in the order of `COLUMNS`."""
+    return (
+        finding.target, finding.what, finding.source, finding.engine,
+        finding.expected, finding.measured, finding.tolerance,
+    )  # fmt: skip
 
 
 def as_json(findings: Sequence[Finding]) -> dict[str, Any]:
     """Plain data: `findings`, a list of objects with the columns as keys, and `met`, whether all are."""
     return {"met": all_met(findings), "findings": [finding._asdict() for finding in findings]}
-
-
-def write_page(
-    path: Path, findings: Sequence[Finding], illustrations: Sequence[Illustration], *, quick: bool
-) -> list[Path]:
-    """Write the table as a page of Markdown, its figures in `figures` beside it; the paths of all files.
-
-    Raises:
-        RunError: the page cannot be written.
-    """
-    figures = path.parent / "figures"
-    written = [path]
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        for each in illustrations:
-            figures.mkdir(exist_ok=True)
-            written.append(figures / f"{each.stem}.png")
-            each.figure.savefig(written[-1])
-        path.write_text(_page(findings, illustrations, quick))
-    except OSError as error:
-        raise RunError(f"writing {path}: {error.strerror}") from error
-    return written
 
 
 def all_met(findings: Sequence[Finding]) -> bool:
@@ -67,30 +52,19 @@ def summary_line(findings: Sequence[Finding]) -> str:
     return f"{said}; not met: {', '.join(missed)}" if missed else said
 
 
-def _page(findings: Sequence[Finding], illustrations: Sequence[Illustration], quick: bool) -> str:
-    command = "testbed verify " + ("--quick" if quick else "--full")
-    rows = [
-        "| "
-        + " | ".join(_cell(word) for word in (*finding[:-1], "met" if finding.met else "**not met**"))
-        + " |"
-        for finding in findings
-    ]
-    pictures = [f"![{each.caption}](figures/{each.stem}.png)\n\n{each.caption}\n" for each in illustrations]
-    return "\n".join(
-        [
-            "# Verification",
-            "",
-            f"What theory and publications say, held against what this testbed gives: written by `{command} --out`.",
-            f"{summary_line(findings)}.",
-            "",
-            "| " + " | ".join(COLUMNS) + " |",
-            "|" + "---|" * len(COLUMNS),
-            *rows,
-            "",
-            *pictures,
-        ]
+def verdict(finding: Finding) -> str:
+    """In words."""
+    return "met" if finding.met else "not met"
+
+
+def as_line(finding: Finding, at_s: float) -> str:
+    """A finding in one line, for somebody who waits.
+
+    Args:
+        finding: that has just come.
+        at_s: since the beginning, seconds.
+    """
+    return (
+        f"{at_s:6.0f} s  {finding.target}: {finding.what}: {finding.measured}"
+        f" (expected {finding.expected}): {verdict(finding)}"
     )
-
-
-def _cell(word: str) -> str:
-    return word.replace("|", "\\|").replace("\n", " ")

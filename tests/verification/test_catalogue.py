@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
-from testbed.errors import UsageError
+from testbed.errors import RunError, UsageError
 from testbed.verification import catalogue
-from testbed.verification.catalogue import Entry, all_findings, all_illustrations
+from testbed.verification.catalogue import Entry
 from testbed.verification.finding import Finding, Illustration, within
-from testbed.verification.table import all_met, as_json, summary_line, write_page
+from testbed.verification.page import Page
+from testbed.verification.table import all_met, as_json, summary_line
+from testbed.verification.work import Order, Result, all_results
 
 CHECKOUT = Path(__file__).parents[2]
 
@@ -25,32 +27,58 @@ def made(target: str, measured: float) -> Finding:
 
 @pytest.fixture
 def two_entries(monkeypatch):
-    """V1 is met, V2 is not; asking V3 fails the test."""
+    """V1 is met, V2 is not and has a figure; V3 fails on the way."""
 
-    def never(quick):
-        raise AssertionError("V3 was not asked for")
+    def broken(quick):
+        yield made("V3", 2.0)
+        raise ZeroDivisionError("no servers")
 
     entries = (
         Entry(("V1",), lambda quick: iter([made("V1", 2.1)])),
+        Entry(("V3",), broken),
         Entry(
             ("V2",),
             lambda quick: iter([made("V2", 2.3)]),
             lambda quick: iter([Illustration("v2", "A line.", Figure())]),
+            "Too large by a third.",
         ),
-        Entry(("V3",), never),
     )
     monkeypatch.setattr(catalogue, "CATALOGUE", entries)
 
 
-def test_only_the_targets_that_are_asked_for_are_worked_out(two_entries):
-    found = list(all_findings(quick=True, only=("V2", "V1")))
+def results(*only: str, drawn: bool = False) -> list[Result]:
+    return list(all_results(Order(quick=True, only=only, drawn=drawn)))
 
-    assert [(each.target, each.met) for each in found] == [("V1", True), ("V2", False)]
+
+def test_only_the_targets_that_are_asked_for_are_worked_out(two_entries):
+    found = results("V2", "V1")
+
+    assert [(each.target, each.met, each.form) for each in found] == [
+        ("V1", True, "quick"),
+        ("V2", False, "quick"),
+    ]
 
 
 def test_an_unknown_target_is_refused_with_those_that_exist(two_entries):
-    with pytest.raises(UsageError, match="--only V9: no such target; accepted: V1, V2, V3"):
-        list(all_findings(quick=True, only=("V9",)))
+    with pytest.raises(UsageError, match="--only V9: no such target; accepted: V1, V3, V2"):
+        results("V9")
+
+
+def test_a_target_that_fails_is_not_met_and_leaves_the_others_alone(two_entries, capsys):
+    found = results()
+
+    assert [(each.target, each.met) for each in found] == [
+        ("V1", True), ("V3", True), ("V3", False), ("V2", False),
+    ]  # fmt: skip
+    assert found[2].measured == "ZeroDivisionError: no servers"
+    assert "in broken" in capsys.readouterr().err
+
+
+def test_two_workers_find_what_one_finds():
+    """The children import the catalogue anew, so these are true entries: the quickest."""
+    order = Order(quick=True, only=("V1", "V16"))
+
+    assert set(all_results(order, workers=2)) == set(all_results(order))
 
 
 @pytest.mark.parametrize(
@@ -60,23 +88,46 @@ def test_a_value_is_met_within_its_tolerance_and_never_when_it_is_not_a_number(m
     assert made("V1", measured).met is met
 
 
-def test_the_page_has_a_row_per_finding_and_its_figures_beside_it(tmp_path, two_entries):
-    found = [made("V1", 2.1), made("V2", 2.3)]
+def test_the_page_has_a_row_per_finding_in_the_order_of_the_catalogue(tmp_path, two_entries):
+    page = Page(tmp_path / "docs" / "page.md", quick=True)
 
-    paths = write_page(
-        tmp_path / "docs" / "page.md", found, list(all_illustrations(quick=True, only=("V2",))), quick=True
-    )
+    for result in results("V2", "V1", drawn=True)[::-1]:
+        page.add(result)
+    page.finish()
 
-    assert [path.relative_to(tmp_path).as_posix() for path in paths] == [
+    assert [path.relative_to(tmp_path).as_posix() for path in page.files] == [
         "docs/page.md",
         "docs/figures/v2.png",
     ]
-    assert paths[1].stat().st_size > 0
-    text = paths[0].read_text()
-    assert "| V1 | a \\| b | a page | fluid | 2 s | 2.1 s | 10 % | met |" in text
-    assert "| V2 | a \\| b | a page | fluid | 2 s | 2.3 s | 10 % | **not met** |" in text
+    assert page.files[1].stat().st_size > 0
+    text = page.files[0].read_text()
+    rows = [line for line in text.splitlines() if line.startswith("| V")]
+    assert rows == [
+        "| V1 | a \\| b | a page | fluid | 2 s | 2.1 s | 10 % | met | quick |",
+        "| V2 | a \\| b | a page | fluid | 2 s | 2.3 s | 10 % | **not met** | quick |",
+    ]
     assert "1 of 2 findings met; not met: V2." in text
+    assert "- **V2.** Too large by a third." in text
     assert "![A line.](figures/v2.png)" in text
+    assert "not come to its end" not in text
+
+
+def test_a_page_that_is_cut_short_says_so_and_keeps_what_was_found(tmp_path, two_entries):
+    page = Page(tmp_path / "page.md", quick=True)
+
+    page.add(results("V1")[0])
+
+    text = (tmp_path / "page.md").read_text()
+    assert "| V1 |" in text
+    assert "not come to its end" in text
+
+
+def test_a_page_that_cannot_be_written_fails_the_run_in_words(tmp_path, two_entries):
+    (tmp_path / "file").write_text("")
+    page = Page(tmp_path / "file" / "page.md", quick=True)
+
+    with pytest.raises(RunError, match=r"writing .*page\.md"):
+        page.add(results("V1")[0])
 
 
 def test_one_miss_means_that_not_all_are_met():
@@ -101,3 +152,4 @@ def test_the_command_prints_json_and_ends_with_0_when_all_is_met():
     found = json.loads(done.stdout)
     assert found["met"] is True
     assert {each["target"] for each in found["findings"]} == {"V1"}
+    assert ": met" in done.stderr  # said as it was found

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.verification.catalogue import all_findings, all_illustrations
+from testbed.verification.finding import Illustration
 from testbed.verification.replicas import Scene, measure
+from testbed.verification.work import Order, all_results
 
 FAST = ("V1", "V2", "V3", "V5", "V6", "V7", "V9", "V13", "V15", "V16", "queueing")
 
 
 @pytest.mark.parametrize("target", FAST)
 def test_the_testbed_reproduces_this_target(target: str) -> None:
-    found = list(all_findings(quick=True, only=(target,)))
+    found = list(all_results(Order(quick=True, only=(target,))))
 
     assert found
     assert [finding for finding in found if not finding.met] == []
 
 
 def test_the_herd_is_drawn_with_a_caption() -> None:
-    (drawn,) = all_illustrations(quick=True, only=("V5",))
+    found = all_results(Order(quick=True, only=("V5",), drawn=True))
+
+    (drawn,) = [each for each in found if isinstance(each, Illustration)]
 
     assert drawn.stem == "verification_herd"
     assert "equation (11)" in drawn.caption
