@@ -17,14 +17,13 @@ import numpy.typing as npt
 from testbed.analysis.in_flight import bin_means, step_function
 from testbed.analysis.records import Floats, Mask, Table, Tables, codes, row_count
 from testbed.links.delay import least_delay_s
-from testbed.roles.messages import Outcome
+from testbed.roles.messages import OUTCOMES
 from testbed.scenario.fault_plan import fault_plan, link_effects
 from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import Topology
 
 LITTLE_TOLERANCE = 1e-9  # relative
 INSTANT_TOLERANCE_S = 1e-9  # what dividing by the time scale and subtracting may cost
-OUTCOMES = tuple(outcome.name.lower() for outcome in Outcome)
 
 _CHAIN = (
     "planned_at_s",

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from testbed.analysis.laws import OUTCOMES
 from testbed.analysis.records import Floats, Mask, Table, codes, mean, quantile, row_count, rows
+from testbed.roles.messages import OUTCOMES
 from testbed.scenario.schema import Scenario, Slo
 
 PERCENTILES = {"p50": 0.50, "p90": 0.90, "p95": 0.95, "p99": 0.99}

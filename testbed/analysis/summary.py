@@ -39,6 +39,7 @@ from testbed.analysis.records import (
     row_count,
     rows,
 )
+from testbed.analysis.resending import resending_figures
 from testbed.analysis.routing import routing_figures
 from testbed.analysis.server_shares import server_share_figures
 from testbed.analysis.settling import changes_s, settled_sojourn_s, shares_settled_s
@@ -108,6 +109,7 @@ def summarize_arm(
             "verdict": verdict.word,
             "verdict_reasons": list(verdict.reasons),
             "requests": outcome_counts(tables["requests"]),
+            "resendings": resending_figures(tables.get("attempts", {}), tables["requests"]),
             **_waits(counted, scenario, end_s),
             "queue_wait_s": known_percentiles(counted["started_at_s"] - counted["at_server_s"]),
             "split_s": split_s(counted),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from testbed.record.attempt_table import attempts_table
 from testbed.record.fault_table import faults_table
 from testbed.record.gather import Gathered, Rows, Texts, gather, taken
 from testbed.record.host_table import host_table
@@ -47,6 +48,7 @@ def merged_tables(logs: Gathered, scenario: Scenario, topology: Topology, plan: 
     truth = Truth(scenario, topology, visits=logged["visits"], applied=logged["applied"])
     return {
         "requests": requests,
+        "attempts": attempts_table(logged),
         "observations": _sorted(logged["observations"], "received_at_s"),
         "updates": truth.beside_updates(_sorted(logged["updates"], "used_at_s")),
         "tunings": tunings_table(_sorted(logged["tunings"], "at_s"), scenario),

@@ -1,7 +1,7 @@
 """A row per planned request, joined from what its root, its leaf and its server logged.
 
-Rows are joined by id, and by attempt where a request was sent again: a row tells of the last attempt. Whoever
-died leaves holes (NaN, empty text), never a missing row.
+Rows are joined by id, and by attempt where a request was sent again: a row tells of the attempt that was completed, or
+else of the last one that was not called off. Whoever died leaves holes (NaN, empty text), never a missing row.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from testbed.record.gather import Rows, Texts
 from testbed.record.outages import Outages
 from testbed.record.streams import cost_scales, plan_streams
-from testbed.roles.messages import Outcome
+from testbed.roles.attempt_keys import LEAF_ATTEMPT
+from testbed.roles.messages import OUTCOMES, Outcome
 from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import Topology, root_name
 from testbed.traffic.plan import Plan
@@ -28,9 +29,9 @@ def requests_table(logged: dict[str, Rows], scenario: Scenario, topology: Topolo
     """The requests of a plan in its order; `scenario` is not scaled, `plan` is in run time."""
     number = plan.requests
     dispatches, visits = logged["dispatches"], logged["visits"]
-    dispatch, seen = _last_attempts(dispatches, number), _last_attempts(visits, number)
+    dispatch, seen = _deciding(dispatches, number), _deciding(visits, number)
     # A root that died leaves no row of a request; its leaf may still tell of it.
-    attempt = _filled(np.zeros(number, dtype=np.int64), visits["attempt"], seen)
+    attempt = _filled(np.zeros(number, dtype=np.int64), visits["attempt"] % LEAF_ATTEMPT, seen)
     attempt = _filled(attempt, dispatches["attempt"], dispatch)
     never = _arrived_at_nobody(scenario, topology, plan, logged["applied"])
     outcome = np.where(never, int(Outcome.LOST), int(Outcome.UNFINISHED))
@@ -41,8 +42,8 @@ def requests_table(logged: dict[str, Rows], scenario: Scenario, topology: Topolo
         "request_id": np.arange(number, dtype=np.int64),
         "class": Texts(tuple(scenario.classes), plan.class_index),
         "root": Texts(tuple(root_name(root) for root in scenario.roots), plan.root),
-        "attempts": attempt + was_sent,
-        "outcome": Texts(tuple(each.name.lower() for each in Outcome), outcome.astype(np.int32)),
+        "attempts": _latest(dispatches, attempt) + was_sent,
+        "outcome": Texts(OUTCOMES, outcome.astype(np.int32)),
         "prompt_tokens": plan.prompt_tokens,
         "output_tokens": plan.output_tokens,
         "session": _sessions(plan),
@@ -104,14 +105,16 @@ def _at_root(
 def _in_cell(logged: dict[str, Rows], topology: Topology, dispatch: Places, attempt: Places) -> Rows:
     """Where each request went, and what happened to it there."""
     visits, services = logged["visits"], logged["services"]
-    visit, service = _of_attempt(visits, attempt), _of_attempt(services, attempt)
+    received, visit = _of_attempt(visits, attempt), _deciding(visits, len(attempt), attempt)
+    service = _of_attempt(services, _filled(attempt, visits["attempt"], visit))
     leaf = _named(topology.leaves, [(visits["leaf"], visit), (logged["dispatches"]["leaf"], dispatch)])
     instants = ("at_server_s", "started_at_s", "first_token_at_s", "finished_at_s")
     return {
         "cell": _cells_of(leaf, topology),
         "leaf": leaf,
         "server": _named(topology.servers, [(services["server"], service), (visits["server"], visit)]),
-        **{name: _filled(_nan(attempt), visits[name], visit) for name in ("at_leaf_s", "left_leaf_s")},
+        "at_leaf_s": _filled(_nan(attempt), visits["at_leaf_s"], received),
+        "left_leaf_s": _filled(_nan(attempt), visits["left_leaf_s"], visit),
         **{name: _filled(_nan(attempt), services[name], service) for name in instants},
         **{
             name: _filled(np.zeros_like(attempt), services[name], service)
@@ -132,10 +135,28 @@ def _prefixes(plan: Plan) -> Places:
     return np.where(first == plan.sharing.session, 0, first)
 
 
-def _last_attempts(table: Rows, number: int) -> Places:
-    """The row of each request's last attempt."""
-    order = np.argsort(table["attempt"], kind="stable")
-    return _placed(table, order, number)
+def _deciding(table: Rows, number: int, attempt: Places | None = None) -> Places:
+    """The row that tells how each request ended: the completed one, or else the last one that was not called off.
+
+    With `attempt`, each request's attempt of its root, that of the leaf's attempts of it. Nodes log in order of time.
+    """
+    of_root = table["attempt"] % LEAF_ATTEMPT
+    rows = np.arange(len(of_root))
+    if attempt is not None:
+        rows = np.flatnonzero(of_root == attempt[table["request_id"]])
+    if not table["attempt"].any():
+        return _placed(table, rows, number)
+    outcome = table["outcome"][rows]
+    rank = (outcome != Outcome.CANCELLED) + 2 * (outcome == Outcome.COMPLETED)
+    by_attempt = of_root[rows] if "leaf" in table and "server" in table else np.zeros(len(rows), np.int64)
+    return _placed(table, rows[np.lexsort((rank, by_attempt))], number)
+
+
+def _latest(dispatches: Rows, attempt: Places) -> Places:
+    """The highest attempt of each request, at least that which decided."""
+    latest = attempt.copy()
+    np.maximum.at(latest, dispatches["request_id"], dispatches["attempt"])
+    return latest
 
 
 def _of_attempt(table: Rows, attempt: Places) -> Places:

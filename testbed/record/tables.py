@@ -28,7 +28,9 @@ def _instant(name: str, meaning: str) -> Column:
 
 
 _REQUEST = Column("request_id", "int", "position of the request in the plan, from 0")
-_ATTEMPT = Column("attempt", "int", "0 for the first sending")
+_ATTEMPT = Column(
+    "attempt", "int", "0 for the first sending; of a leaf's further attempts, 128 more for each"
+)
 _DROPS = (
     Column("dropped_loss", "int", "of these, dropped by chance, as the link's loss has it"),
     Column("dropped_cut", "int", "dropped as a partition cut the link or it was down flapping"),
@@ -63,6 +65,14 @@ LOGGED: dict[str, tuple[Column, ...]] = {
         _ROOT,
         _instant("held_at_s", "began to wait: its planned arrival, or the reading of the view"),
         _instant("released_at_s", "a cell was usable, or the decision took effect"),
+    ),
+    # a root, and a leaf, writes a row when it sends a request again or sends another copy of it
+    "resendings": (
+        _REQUEST,
+        Column("attempt", "int", "of the new sending"),
+        Column("node", "text", "the root or leaf"),
+        Column("cause", "text", "retry: the last attempt ended badly; hedge: it is not answered yet"),
+        _instant("at_s", "when a target was chosen"),
     ),
     # a late reply: the request had timed out at the root before
     "late_replies": (_REQUEST, _ATTEMPT, _instant("replied_at_s", "reply received by the root")),
@@ -273,7 +283,11 @@ MERGED: dict[str, tuple[Column, ...]] = {
         Column("cell", "text", "cell that it was sent to; empty: none"),
         Column("leaf", "text", "node that it was sent to; empty: none"),
         Column("server", "text", "node that it was sent to; empty: none"),
-        Column("attempts", "int", "times that the root sent it; all else is of the last"),
+        Column(
+            "attempts",
+            "int",
+            "times that the root sent it; all else is of the one that was completed, or else of the last",
+        ),
         Column("outcome", "text", "completed, failed, timed_out, shed, no_target, lost or unfinished"),
         Column("prompt_tokens", "int", "tokens of its prompt"),
         Column("output_tokens", "int", "tokens that it asks for"),
@@ -298,6 +312,26 @@ MERGED: dict[str, tuple[Column, ...]] = {
         Column("preemptions", "int", "times it was put back for want of KV memory"),
         Column("cached_tokens", "int", "tokens of its prompt found in the prefix cache, when first admitted"),
         Column("late", "flag", "the reply came after the timeout"),
+    ),
+    # a row per sending of the requests that were sent more than once, by their roots or by their leaves
+    "attempts": (
+        _REQUEST,
+        Column("attempt", "int", "of the root, 0 for its first sending"),
+        Column("leaf_attempt", "int", "of the leaf, 0 for the first server that it gave it to"),
+        Column("cause", "text", "first, retry or hedge"),
+        _ROOT,
+        Column("leaf", "text", "node that it was sent to"),
+        Column("server", "text", "node that it was given to; empty: none"),
+        Column(
+            "outcome", "text", "for the root; cancelled: another copy was completed first; empty: unknown"
+        ),
+        Column("leaf_outcome", "text", "for the leaf; empty: it never had it"),
+        _instant("sent_at_s", "sent by the root"),
+        _instant("at_leaf_s", "received by the leaf, or given to a further server by it"),
+        _instant("at_server_s", "received by the server; NaN: never, or called back before it was served"),
+        _instant("finished_at_s", "served; NaN: never"),
+        _instant("left_leaf_s", "over for the leaf"),
+        _instant("replied_at_s", "reply received by the root; NaN: none in time"),
     ),
     # a row per report received at a root
     "observations": LOGGED["observations"],

@@ -18,16 +18,16 @@ from testbed.scenario.resilience_words import Limit
 class LimitedLeaf(CancellingLeaf):
     """A leaf that takes in so many requests at a time."""
 
-    def __init__(self, *args: Any, limit: Limit, **words: Any) -> None:
+    def __init__(self, *args: Any, limit: Limit | None, **words: Any) -> None:
         """Args:
         args, words: those of a leaf that calls back.
-        limit: on the cell's requests that came through this leaf; what waits is taken from the servers' replies.
+        limit: on the cell's requests that came through this leaf; what waits is taken from the servers' replies. None: no limit.
         """
         super().__init__(*args, **words)
         self._limit = limit
 
     def _on_request(self, root: str, request: Request) -> None:
-        if not self._limit.is_reached(self._in_flight, self._queued()):
+        if self._limit is None or not self._limit.is_reached(self._in_flight, self._queued()):
             super()._on_request(root, request)
             return
         now_s = self._env.now_s()
@@ -57,4 +57,7 @@ class LimitedServer(Server):
             return
         self._arrivals += 1
         self._finished += 1
-        self._env.send(leaf, Reply(request[0], request[1], int(Outcome.SHED), 0.0, queued, in_flight))
+        tokens = self._service.prompt_tokens_left(now_s), self._service.output_tokens_left(now_s)
+        self._env.send(
+            leaf, Reply(request[0], request[1], int(Outcome.SHED), 0.0, queued, in_flight, *tokens)
+        )

@@ -3,7 +3,10 @@
 A root may send a request again while its earlier attempt is still somewhere: at the same leaf even, or with a reply on
 its way. Roles keep requests by id, so inside a role that stands behind this border an id carries the attempt as well.
 Messages that leave it, and the rows of its records, have the plain id again. Roles stand behind it only where the
-scenario has retries, so nobody else pays for it.
+scenario has retries or hedging, so nobody else pays for it.
+
+A leaf may give an attempt of a root to several servers. The attempts that it makes of it are numbered in steps of
+LEAF_ATTEMPT on top of the root's number, so that all sendings of a request have numbers of their own.
 """
 
 from __future__ import annotations
@@ -15,13 +18,24 @@ from testbed.roles.messages import Cancel, FirstToken, Message, Reply, Request, 
 
 _BITS = 40  # a plan has far fewer than 2**40 requests
 _PLAIN = (1 << _BITS) - 1
+LEAF_ATTEMPT = 128  # above the most attempts of a root
 _KEYED = (Request, Reply, FirstToken, Cancel)
-_KEYED_TABLES = frozenset(("dispatches", "holds", "late_replies", "visits"))
+_KEYED_TABLES = frozenset(("dispatches", "holds", "late_replies", "resendings", "visits"))
 
 
 def attempt_key(request_id: int, attempt: int) -> int:
     """The id under which a role keeps this attempt; that of the first is the request's own."""
     return (request_id & _PLAIN) | attempt << _BITS
+
+
+def plain_id(key: int) -> int:
+    """The request's own id."""
+    return key & _PLAIN
+
+
+def root_key(key: int) -> int:
+    """The id under which a leaf has received what it keeps under this one."""
+    return attempt_key(key, (key >> _BITS) % LEAF_ATTEMPT)
 
 
 class PlainWorld:

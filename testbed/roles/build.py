@@ -21,8 +21,10 @@ from testbed.roles.leaf import Leaf
 from testbed.roles.messages import Request
 from testbed.roles.once import taken_once
 from testbed.roles.poller import Polls
+from testbed.roles.resending_leaf import ResendingLeaf
 from testbed.roles.retry import RetryingRoot
 from testbed.roles.root import Root, Stream
+from testbed.roles.root_hedging import HedgingRoot
 from testbed.roles.schedule import Schedule
 from testbed.roles.server import Server
 from testbed.routing.breaker import BreakerView, view_of
@@ -35,6 +37,7 @@ from testbed.routing.view import Target, View
 from testbed.scenario.policy_words import FlowPolicy, IdleQueuePolicy, Policy
 from testbed.scenario.resilience_words import BreakerWords
 from testbed.scenario.schema import Cell, Reports, Scenario, Service, SharingWords, Traffic
+from testbed.scenario.schema import Leaf as LeafWords
 from testbed.scenario.topology import (
     Node,
     Topology,
@@ -113,7 +116,9 @@ def build_role(name: str, world: World, env: Environment) -> Role:
 
 def retries_requests(scenario: Scenario) -> bool:
     """Whether a request may be sent more than once."""
-    return any(each.retries is not None for each in scenario.classes.values())
+    words = [(each.retries, each.hedging) for each in scenario.classes.values()]
+    words += [(cell.leaf.retries, cell.leaf.hedging) for cell in scenario.cells.values()]
+    return any(retries is not None or hedging is not None for retries, hedging in words)
 
 
 def _build_root(node: Node, world: World, env: Environment) -> Root:
@@ -136,7 +141,12 @@ def _build_root(node: Node, world: World, env: Environment) -> Root:
     make_root: Callable[..., Root] = Root
     classes = [scenario.classes[line.class_] for line in scenario.roots[root].traffic]
     retries, cancels = [each.retries for each in classes], [each.cancel for each in classes]
-    if any(retries) or any(cancels):
+    hedging = [each.hedging for each in classes]
+    if any(hedging):
+        make_root = partial(
+            HedgingRoot, seed=scenario.seed, retries=retries, cancels=cancels, hedging=hedging
+        )
+    elif any(retries) or any(cancels):
         make_root = partial(RetryingRoot, seed=scenario.seed, retries=retries, cancels=cancels)
     return make_root(
         env,
@@ -288,11 +298,7 @@ def _build_leaf(node: Node, world: World, env: Environment) -> Leaf:
     reports = reports_of(scenario, node.cell)
     servers = topology.servers[node.cell]
     polled = polls_servers(scenario, node.cell)
-    cancels = [each.cancel for each in scenario.classes.values()]
-    make_leaf: Callable[..., Leaf] = partial(CancellingLeaf, cancels=cancels) if any(cancels) else Leaf
-    if cell.leaf.limit is not None:
-        make_leaf = partial(LimitedLeaf, limit=cell.leaf.limit, cancels=cancels)
-    return make_leaf(
+    return _leaf_maker(scenario, cell.leaf)(
         env,
         node.name,
         view=view,
@@ -311,6 +317,21 @@ def _build_leaf(node: Node, world: World, env: Environment) -> Leaf:
         polls=_polls(servers, cell.server_reports, node, topology) if polled else None,
         fault_base=_fault_base(scenario, node),
     )
+
+
+def _leaf_maker(scenario: Scenario, words: LeafWords) -> Callable[..., Leaf]:
+    """The kind of leaf that these words ask for."""
+    classes = scenario.classes.values()
+    cancels = [each.cancel for each in classes]
+    if words.retries is not None or words.hedging is not None:
+        return partial(
+            ResendingLeaf, seed=scenario.seed, retries=words.retries, hedging=words.hedging, limit=words.limit,
+            cancels=cancels,
+        )  # fmt: skip
+    if words.limit is not None:
+        return partial(LimitedLeaf, limit=words.limit, cancels=cancels)
+    is_called = any(cancels) or any(each.hedging is not None for each in classes)
+    return partial(CancellingLeaf, cancels=cancels) if is_called else Leaf
 
 
 def _build_server(node: Node, world: World, env: Environment) -> Server:

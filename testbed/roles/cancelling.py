@@ -42,36 +42,43 @@ class CancellingLeaf(Leaf):
         now_s = self._env.now_s()
         opened = self._close(cancel.request_id)
         if opened is None:
-            self._cancel_waiting(cancel.request_id, now_s)
+            self._cancel_waiting(cancel, now_s)
             return
         self._finished += 1
-        if self._is_undecided(opened.request):
-            self._record_unsent(opened.request, Outcome.TIMED_OUT, opened.at_leaf_s, now_s)
+        self._call_off(opened, Outcome(cancel.outcome), now_s)
+
+    def _call_off(self, opened: _Open, outcome: Outcome, now_s: float) -> None:
+        """What was open is nobody's any more, since the client's time is up or another copy has answered."""
+        request = opened.request
+        if self._is_undecided(request):
+            self._record_unsent(request, outcome, opened.at_leaf_s, now_s)
             return
         self._area(opened.server, now_s)
-        if not self._leak.takes(cancel.request_id, cancel.attempt):
-            opened.server.on_answered(cancel.request_id)
+        if not self._leak.takes(request.request_id, request.attempt):
+            opened.server.on_answered(request.request_id)
         self._count_waiting(opened.server)
-        self._timed_out.add(cancel.request_id)
-        if self._hooks.on_reply is not None:
-            self._hooks.on_reply(opened.server, now_s - opened.sent_at_s, Outcome.TIMED_OUT)
-        self._record(opened, Outcome.TIMED_OUT, now_s)
+        self._timed_out.add(request.request_id)
+        if (
+            self._hooks.on_reply is not None and outcome != Outcome.CANCELLED
+        ):  # which tells nothing of the server
+            self._hooks.on_reply(opened.server, now_s - opened.sent_at_s, outcome)
+        self._record(opened, outcome, now_s)
         self._call_back(opened)
 
-    def _cancel_waiting(self, request_id: int, now_s: float) -> None:
+    def _cancel_waiting(self, cancel: Cancel, now_s: float) -> None:
         """Forget a request that is held, or waits for answers to its probes; harmless where there is none."""
-        waiting = self._held.drop(request_id)
+        waiting, outcome = self._held.drop(cancel.request_id), Outcome(cancel.outcome)
         if waiting is not None:
             self._count_held(waiting.request, -1)
-            self._end_unsent(waiting.request, waiting.arrived_at_s, now_s)
-        inquiry = self._inquiries.drop(request_id)
+            self._end_unsent(waiting.request, outcome, waiting.arrived_at_s, now_s)
+        inquiry = self._inquiries.drop(cancel.request_id)
         if inquiry is not None:
             self._count_unsent(inquiry.request, -1)
-            self._end_unsent(inquiry.request, inquiry.at_leaf_s, now_s)
+            self._end_unsent(inquiry.request, outcome, inquiry.at_leaf_s, now_s)
 
-    def _end_unsent(self, request: Request, at_leaf_s: float, now_s: float) -> None:
+    def _end_unsent(self, request: Request, outcome: Outcome, at_leaf_s: float, now_s: float) -> None:
         self._finished += 1
-        self._record_unsent(request, Outcome.TIMED_OUT, at_leaf_s, now_s)
+        self._record_unsent(request, outcome, at_leaf_s, now_s)
 
     def _call_back(self, opened: _Open) -> None:
         self._env.send(opened.server.name, Cancel(opened.request.request_id, opened.request.attempt))

@@ -21,6 +21,10 @@ class Outcome(IntEnum):
     NO_TARGET = 4
     LOST = 5
     UNFINISHED = 6
+    CANCELLED = 7  # of a copy alone: another one answered first
+
+
+OUTCOMES = tuple(each.name.lower() for each in Outcome if each != Outcome.CANCELLED)  # of requests, by number
 
 
 class Request(NamedTuple):
@@ -117,6 +121,7 @@ class Cancel(NamedTuple):
 
     request_id: int
     attempt: int
+    outcome: int = int(Outcome.TIMED_OUT)  # for who calls: its time was up, or another copy has answered
 
 
 class Setting(NamedTuple):

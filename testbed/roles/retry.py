@@ -7,9 +7,6 @@ see `attempt_keys`, so a reply to an earlier attempt is late and no more. Where 
 root it is held or refused as ever, and that ends it.
 
 With `cancels` an attempt that has timed out here is called back from its leaf.
-
-The budget is a bucket: each first sending puts `budget` of a retry into it, up to SAVED, and a retry takes a whole one
-(as retry budgets of Finagle and of gRPC do). Never more retries than that share of first sendings.
 """
 
 from __future__ import annotations
@@ -19,38 +16,11 @@ from typing import Any
 
 from testbed.draw import key_base, uniform
 from testbed.roles.attempt_keys import attempt_key
+from testbed.roles.budget import Budget
 from testbed.roles.messages import Cancel, Outcome, Reply, Request
 from testbed.roles.root import Root, _Open
 from testbed.routing.view import Target
 from testbed.scenario.resilience_words import Retries
-
-SAVED = 10.0  # retries that a budget saves up at the most: a burst of failures may use so many at once
-_WHOLE = 1.0 - 1e-9  # ten times a tenth is a little less than one
-
-
-class Budget:
-    """How many retries are left, as a share of first sendings."""
-
-    __slots__ = ("_saved", "_share")
-
-    def __init__(self, share: float | None) -> None:
-        """None: any number."""
-        self._share = share
-        self._saved = 0.0
-
-    def on_first(self) -> None:
-        """A request was sent for the first time."""
-        if self._share is not None:
-            self._saved = min(SAVED, self._saved + self._share)
-
-    def take(self) -> bool:
-        """Whether there may be a retry; it is taken if so."""
-        if self._share is None:
-            return True
-        if self._saved < _WHOLE:
-            return False
-        self._saved -= 1.0
-        return True
 
 
 class RetryingRoot(Root):
@@ -148,10 +118,13 @@ class RetryingRoot(Root):
         super()._on_reply(source, reply)
         self._send_again(index, request, opened, reply.outcome)
 
-    def _send_again(self, index: int, request: Request, opened: _Open, outcome: int) -> None:
-        """Another attempt, if the words, the client's patience and the budget have room for one."""
+    def _send_again(
+        self, index: int, request: Request, opened: _Open, outcome: int, attempt: int | None = None
+    ) -> None:
+        """Another attempt, if the words, the client's patience and the budget have room for one; it has the next number."""
         words, now_s = self._retries[index], self._env.now_s()
-        attempt = request.attempt + 1
+        if attempt is None:
+            attempt = request.attempt + 1
         if words is None or outcome not in self._again_on[index] or attempt >= words.attempts:
             return
         key = attempt_key(request.request_id, attempt)
@@ -181,6 +154,7 @@ class RetryingRoot(Root):
 
     def _place_again(self, request: Request, index: int, planned_at_s: float, now_s: float) -> None:
         """Choose anew, by what is believed now."""
+        self._env.record("resendings", (request.request_id, request.attempt, self._name, "retry", now_s))
         stream = self._streams[index]
         stream.view.now_s = now_s
         stream.view.refresh()

@@ -10,19 +10,19 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from testbed.scenario.quantity import Percent
-from testbed.scenario.words import DurationFromZero, Loss, PositiveCount, PositiveDuration, Words
+from testbed.scenario.words import DurationFromZero, Loss, PositiveCount, PositiveDuration, Words, one_of
 
 Retryable = Literal["failed", "timed_out", "shed"]
 
 
 class Retries(Words):
-    """A root sends a request of this class again when an attempt ended badly and its client still waits.
+    """A root sends a request of a class again, or a leaf any request, when an attempt ended badly and its client still waits.
 
     Attributes:
         attempts: sendings of one request at the most, the first among them.
         on: the outcomes of an attempt after which there is another one.
         attempt_timeout: an attempt without a reply for so long after its sending has timed out; the class's timeout,
-            which counts from the planned arrival, ends all of them.
+            which counts from the planned arrival, at a leaf from the receipt, ends all of them.
         backoff: before the second attempt, doubled before each further one, times a draw between 0.5 and 1.
         budget: retries at the most, as a share of first sendings.
     """
@@ -32,6 +32,27 @@ class Retries(Words):
     attempt_timeout: PositiveDuration | None = None
     backoff: DurationFromZero = 0.0
     budget: Loss | None = None
+
+
+class Hedging(Words):
+    """A root sends a request of a class, or a leaf any request, a second time while the first copy is unanswered.
+
+    Attributes:
+        after: from the sending of a copy to that of the next one.
+        after_quantile: the same as a quantile of how long first copies took, of the class.
+        copies: further ones at the most.
+        budget: further copies at the most, as a share of first sendings.
+    """
+
+    after: PositiveDuration | None = None
+    after_quantile: Annotated[Percent, Field(gt=0, lt=1)] | None = None
+    copies: Annotated[int, Field(strict=True, ge=1, le=5)] = 1
+    budget: Loss | None = 0.1
+
+    @model_validator(mode="after")
+    def _check(self) -> Hedging:
+        one_of(self, "after", "after_quantile")
+        return self
 
 
 class Limit(Words):

@@ -16,7 +16,7 @@ from testbed.scenario.link_words import LinkLine
 from testbed.scenario.policy_words import Policy
 from testbed.scenario.quantity import Dimension, Rate, Step, WallDuration
 from testbed.scenario.relative import Relative
-from testbed.scenario.resilience_words import Limit, Retries
+from testbed.scenario.resilience_words import Hedging, Limit, Retries
 from testbed.scenario.words import (
     Count,
     DurationFromZero,
@@ -120,6 +120,7 @@ class TrafficClass(Words):
     timeout: PositiveDuration = 30.0
     cancel: Flag = False
     retries: Retries | None = None
+    hedging: Hedging | None = None
     slo: Slo | None = None
     prefixes: Prefixes | None = None
     sessions: Sessions | None = None
@@ -236,6 +237,8 @@ class Leaf(Words):
     count: PositiveCount = 1
     pick: Literal["in_turn", "random"] = "in_turn"
     limit: Limit | None = None
+    retries: Retries | None = None
+    hedging: Hedging | None = None
 
 
 class RateCurveWords(Words):

@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -127,6 +128,20 @@ def words_of_retries(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @st.composite
+def words_of_hedging(draw: st.DrawFn) -> dict[str, Any]:
+    return {
+        **draw(st.sampled_from(({"after": "30 ms"}, {"after_quantile": "70 %"}))),
+        "copies": draw(st.integers(1, 3)),
+        "budget": draw(st.sampled_from(("20 %", "100 %"))),
+    }
+
+
+def maybe(draw: st.DrawFn, key: str, words: st.SearchStrategy[dict[str, Any]]) -> dict[str, Any]:
+    """The words under their key, or nothing; once in two times."""
+    return {key: draw(words)} if draw(st.booleans()) else {}
+
+
+@st.composite
 def scenarios(draw: st.DrawFn) -> dict[str, Any]:
     """Two roots, two cells, losses, copies and delays that jitter; some classes retry, some call back."""
     services = (
@@ -151,7 +166,8 @@ def scenarios(draw: st.DrawFn) -> dict[str, Any]:
             "timeout": timeout,
             "output_tokens": 12,
             "cancel": draw(st.booleans()),
-            **({"retries": draw(words_of_retries())} if draw(st.integers(0, 3)) else {}),
+            **maybe(draw, "retries", words_of_retries()),
+            **maybe(draw, "hedging", words_of_hedging()),
         }
         for timeout in ("300 ms", "1 s")
     ]
@@ -172,6 +188,8 @@ def scenarios(draw: st.DrawFn) -> dict[str, Any]:
                 **draw(st.sampled_from(({}, {}, {"limit": {"in_flight": 3}}, {"limit": {"queued": 2}}))),
                 "leaf": {
                     **draw(st.sampled_from(({}, {}, {"limit": {"in_flight": 5}}))),
+                    **maybe(draw, "retries", words_of_retries()),
+                    **maybe(draw, "hedging", words_of_hedging()),
                     "policy": draw(st.sampled_from(("inside", "asking"))),
                     "count": draw(st.integers(1, 2)),
                 },
@@ -207,7 +225,7 @@ def scenarios(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=12, deadline=None, derandomize=True, database=None)
+@settings(max_examples=20, deadline=None, derandomize=True, database=None)
 @given(scenarios())
 def test_every_request_is_accounted_for_and_no_count_is_off_at_the_end(words: dict[str, Any]) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -231,8 +249,96 @@ def assert_sound(run: VirtualRun) -> None:
 
 
 def _most_attempts(run: VirtualRun, name: str) -> int:
-    retries = run.scenario.classes[name].retries
-    return 1 if retries is None else retries.attempts
+    words = run.scenario.classes[name]
+    if words.retries is not None:
+        return words.retries.attempts
+    return 1 if words.hedging is None else 1 + words.hedging.copies
+
+
+SLOW_SERVER = """
+name: tail
+duration: 6 s
+cells: {{us: {{servers: 4, service: {{slots: 8, exponential: 20 ms}}, leaf: {{policy: even, {words}}}}}}}
+roots: {{a: {{traffic: [{{class: sand, rate: 200 /s, policy: even}}]}}}}
+classes: {{sand: {{timeout: 5 s}}}}
+policies: {{even: {{kind: random}}}}
+links: [{{from: root.*, to: cell.*, delay: 5 ms}}]
+faults: [{{at: 0 s, server: us/server-1, set: {{speed: 0.05}}}}]
+"""
+
+
+def test_hedges_of_a_leaf_cut_the_tail_within_their_budget(tmp_path) -> None:
+    """A quarter of the requests goes to a server at a twentieth of its speed."""
+    p99, hedges = {}, {}
+    for budget in ("0 %", "5 %", "40 %"):
+        words = f"hedging: {{after: 100 ms, budget: {budget}}}"
+        run = run_text(tmp_path / budget[0], SLOW_SERVER.format(words=words))
+        summary = summarize_arm(run.scenario, run.tables, run.outcome, ())
+        p99[budget], hedges[budget] = summary["sojourn_s"]["p99"], summary["resendings"]["leaf_hedges"]
+        assert hedges[budget] <= float(budget[:-2]) / 100 * summary["requests"]["planned"]
+        assert_sound(run)
+
+    assert hedges["0 %"] == 0 < hedges["5 %"] < hedges["40 %"]
+    assert p99["40 %"] < 0.3 * p99["0 %"]
+
+
+@pytest.mark.parametrize("tier", ["leaf", "root"])
+def test_a_copy_that_is_called_off_frees_its_slot(tmp_path, tier) -> None:
+    """One server would work for 5 s on each of its requests, two a second or more; the other one answers their copies."""
+    words = {tier: "hedging: {after: 100 ms, budget: 100 %}"}
+    text = f"""
+name: slot
+duration: 8 s
+cells:
+  a: {{servers: 2, service: {{slots: 1, fixed: 20 ms}}, leaf: {{policy: turns, {words.get("leaf", "")}}}}}
+  b: {{servers: 1, service: {{slots: 1, fixed: 20 ms}}}}
+roots:
+  a: {{traffic: [{{class: sand, rate: 4 /s, arrivals: evenly_spaced, policy: first}}]}}
+classes: {{sand: {{timeout: 20 s, {words.get("root", "")}}}}}
+policies:
+  turns: {{kind: round_robin}}
+  first: {{kind: weighted, weights: {{a: 1, b: 0}}}}
+links: [{{from: root.*, to: cell.*, delay: 5 ms}}]
+faults: [{{at: 0 s, server: a/server-1, set: {{speed: 0.004}}}}]
+"""
+    run = run_text(tmp_path, text)
+
+    requests, samples = run.tables["requests"], run.tables["cells"]
+    assert (requests["outcome"] == "completed").all()
+    assert (requests["replied_at_s"] - requests["planned_at_s"]).max() < 0.2
+    assert (samples["queued"] + samples["running"]).max() == 1
+    called_off = run.tables["attempts"]["leaf_outcome"] == "cancelled"
+    assert called_off.sum() >= len(requests["outcome"]) // 2
+    assert_sound(run)
+
+
+def test_hedges_that_never_come_due_change_nothing(tmp_path) -> None:
+    off = run_text(tmp_path / "off", SLOW_SERVER.format(words=""))
+    on = run_text(
+        tmp_path / "on", SLOW_SERVER.format(words="hedging: {after: 100 s}, retries: {attempts: 2}")
+    )
+
+    for name, column in off.tables["requests"].items():
+        np.testing.assert_array_equal(column, on.tables["requests"][name], err_msg=name)
+    assert len(on.tables["attempts"]["request_id"]) == 0
+
+
+def test_the_table_of_attempts_tells_of_every_sending(tmp_path) -> None:
+    text = TEXT.format(words="cancel: true, hedging: {after: 100 ms, budget: 50 %}", loss="10 %")
+    run = run_text(
+        tmp_path, text.replace("eu: {servers", "eu: {leaf: {retries: {attempt_timeout: 80 ms}}, servers")
+    )
+
+    requests, attempts = run.tables["requests"], run.tables["attempts"]
+    sent = attempts["leaf_attempt"] == 0
+    again = np.unique(attempts["request_id"])
+    by_root = np.bincount(attempts["request_id"][sent], minlength=len(requests["request_id"]))
+    np.testing.assert_array_equal(by_root[again], requests["attempts"][again])
+    assert (requests["attempts"][np.setdiff1d(requests["request_id"], again)] == 1).all()
+    completed = (attempts["outcome"] == "completed") & (attempts["leaf_outcome"] == "completed")
+    assert np.bincount(attempts["request_id"][completed]).max() == 1
+    assert {"first", "retry", "hedge"} == set(attempts["cause"].tolist())
+    assert_sound(run)
 
 
 def test_a_breaker_leaves_out_a_server_that_cannot_be_reached(tmp_path) -> None:

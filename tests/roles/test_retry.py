@@ -7,8 +7,9 @@ from array import array
 import pytest
 
 from testbed.roles.attempt_keys import AttemptKeys, PlainWorld, attempt_key
+from testbed.roles.budget import SAVED, Budget
 from testbed.roles.messages import Cancel, Outcome, Reply, Request
-from testbed.roles.retry import SAVED, Budget, RetryingRoot
+from testbed.roles.retry import RetryingRoot
 from testbed.roles.root import Stream
 from testbed.routing.cost import cost_function
 from testbed.routing.policy import build_policy, policy_hooks
@@ -22,7 +23,11 @@ from tests.roles.fake_environment import FakeEnvironment
 LEAVES = {"us": ("us/leaf-1",), "eu": ("eu/leaf-1",)}
 
 
-def make_root(env, retries, instants=(1.0,), cancel=False, timeout_s=5.0):
+def make_plain(env, *args, **words):
+    return RetryingRoot(PlainWorld(env), *args, **words)
+
+
+def make_root(env, retries, instants=(1.0,), cancel=False, timeout_s=5.0, make=make_plain):
     view = View([Target(name, RateCurve(0.1, 0.01, 50), 2, i) for i, name in enumerate(LEAVES)])
     spec = RoundRobinPolicy(kind="round_robin")
     policy = build_policy(spec, view, seed=1, node="root.r", report_every_s=0.1, output_mean=8.0)
@@ -37,9 +42,7 @@ def make_root(env, retries, instants=(1.0,), cancel=False, timeout_s=5.0):
         array("q", [48] * count),
         array("q", [8] * count),
     )
-    root = RetryingRoot(
-        PlainWorld(env), "root.r", [stream], plan, LEAVES, 0.0, seed=1, retries=[retries], cancels=[cancel]
-    )
+    root = make(env, "root.r", [stream], plan, LEAVES, 0.0, seed=1, retries=[retries], cancels=[cancel])
     role = AttemptKeys(root)
     role.start()
     return role, view
