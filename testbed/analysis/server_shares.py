@@ -22,9 +22,10 @@ from testbed.scenario.topology import build_topology
 def server_share_figures(scenario: Scenario, requests: Table, window: Window) -> dict[str, dict[str, Any]]:
     """The figures of each cell, as they stand in its entry of `summary.json`.
 
-    `servers` has the `requests` that each server received in the window, and its `share` of the cell's;
-    `top_share_per_period` the `mean`, `p20` and `p80` of the largest share of one server over the `periods` of the
-    servers' reports in which any came. NaN where nothing came.
+    `servers` has the `requests` that each server received in the window, and its `share` of the cell's, in all and in
+    the window's first period of the servers' reports (`first_period_share`);
+    `top_share_per_period` the `mean`, `p20` and `p80` of the largest share of one server over the periods in
+    which any came (`periods`). NaN where nothing came.
 
     Args:
         scenario: of the arm, unscaled.
@@ -64,13 +65,18 @@ def _of_cell(
     at_s: Floats, server: npt.NDArray[np.int64], servers: tuple[str, ...], edges_s: Floats
 ) -> dict[str, Any]:
     mine = server >= 0
-    counts = np.bincount(server[mine], minlength=len(servers))
-    total = int(counts.sum())
-    tops = top_shares(at_s[mine], server[mine], edges_s)
+    at_s, server = at_s[mine], server[mine]
+    counts = np.bincount(server, minlength=len(servers))
+    first = np.bincount(server[at_s < edges_s[1]], minlength=len(servers))
+    tops = top_shares(at_s, server, edges_s)
     return {
         "servers": {
-            name.rpartition("/")[2]: {"requests": int(count), "share": count / total if total else math.nan}
-            for name, count in zip(servers, counts, strict=True)
+            name.rpartition("/")[2]: {
+                "requests": int(counts[i]),
+                "share": _ratio(counts, i),
+                "first_period_share": _ratio(first, i),
+            }
+            for i, name in enumerate(servers)
         },
         "top_share_per_period": {
             "mean": float(tops.mean()) if len(tops) else math.nan,
@@ -79,6 +85,11 @@ def _of_cell(
             "periods": len(tops),
         },
     }
+
+
+def _ratio(counts: npt.NDArray[np.int64], i: int) -> float:
+    total = int(counts.sum())
+    return int(counts[i]) / total if total else math.nan
 
 
 def _edges(scenario: Scenario, cell: str, window: Window) -> Floats:

@@ -396,10 +396,18 @@ def _windows(scenario: Scenario, tables: Tables, window: Window, end_s: float, l
 
 def _part(scenario: Scenario, tables: Tables, part: Window, end_s: float, loop_delay_s: float) -> Json:
     counted = rows(tables["requests"], part.holds(tables["requests"]["planned_at_s"]))
+    good_per_s = [
+        goodput_per_s(
+            rows(counted, counted["class"] == name), scenario, words.slo, part.to_s - part.from_s, end_s
+        )
+        for name, words in scenario.classes.items()
+        if words.slo is not None
+    ]
     return {
         "from_s": part.from_s,
         "to_s": part.to_s,
         "requests": outcome_counts(counted),
+        "goodput_per_s": sum(good_per_s) if good_per_s else math.nan,
         **_waits(counted, scenario, end_s),
         "oscillation": _oscillation(scenario, tables, part, loop_delay_s),
         "cells": _cells(scenario, tables, counted, part),

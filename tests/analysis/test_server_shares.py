@@ -45,11 +45,12 @@ def test_servers_have_their_shares_of_the_cell_in_the_window():
     figures = server_share_figures(two_cells(), table, Window(5.0, 8.0))
 
     assert figures["a"]["servers"] == {
-        "server-1": {"requests": 4, "share": 0.5},
-        "server-2": {"requests": 4, "share": 0.5},
+        "server-1": {"requests": 4, "share": 0.5, "first_period_share": 0.5},
+        "server-2": {"requests": 4, "share": 0.5, "first_period_share": 0.5},
     }
     tops = figures["a"]["top_share_per_period"]
     assert (tops["mean"], tops["periods"]) == (0.75, 3)
     assert (tops["p20"], tops["p80"]) == pytest.approx((0.6, 0.9))  # interpolated: 0.4 and 1.6 of the way
     assert math.isnan(figures["b"]["servers"]["server-1"]["share"])
+    assert math.isnan(figures["b"]["servers"]["server-1"]["first_period_share"])
     assert math.isnan(figures["b"]["top_share_per_period"]["mean"])
