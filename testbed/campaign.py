@@ -16,7 +16,8 @@ from testbed.console.summary_table import print_repeats, print_summary
 from testbed.errors import RunError, ScenarioError, UsageError
 from testbed.experiment import Finished, Options, exit_status, new_folder, refuse_oracles, run_scenario
 from testbed.record.run_folder import RunFolder
-from testbed.scenario.load import ScenarioFile, load_scenario
+from testbed.scenario.load import ScenarioFile
+from testbed.scenario.overrides import load_file, pairs_of
 
 INTERRUPTED = 130
 PRECEDENCE = (2, 1, INTERRUPTED, 5, 4, 3)  # of exit statuses, where several hold
@@ -49,7 +50,7 @@ def run_seeds(
         file = first if number == 0 else load_file(scenario, orders.overrides, each_seed, list(orders.arms))
         folder = base if orders.repeat == 1 else RunFolder(base.path / f"seed-{_seed_of(file)}")
         folder.path.mkdir(parents=True, exist_ok=True)
-        changed = _pairs(orders.overrides, each_seed)
+        changed = pairs_of(orders.overrides, each_seed)
         options = Options(orders.engine, orders.duration_s, changed, orders.figures)
         finished.append(run_scenario(file, folder, options, partial(ProgressDisplay, console)))
         print_summary(console, finished[-1].summary)
@@ -105,29 +106,6 @@ def run_scales(console: Console, scenario: Path, base: RunFolder, orders: Orders
     print_scales(console, findings)
     worst = next((status for status in PRECEDENCE if status in statuses and status != 3), 0)
     return worst or (0 if all(each.agrees for each in findings) else 3)
-
-
-def load_file(
-    scenario: Path, overrides: list[str] | None, seed: int | None, arms: list[str] | None
-) -> ScenarioFile:
-    """A scenario file with what the command line changes.
-
-    Raises:
-        ScenarioError: the file is wrong; UsageError: an override is none.
-    """
-    return load_scenario(scenario, _pairs(overrides, seed), tuple(arms or ()))
-
-
-def _pairs(overrides: list[str] | None, seed: int | None) -> tuple[tuple[str, str], ...]:
-    pairs = []
-    for text in overrides or ():
-        key, equals, value = text.partition("=")
-        if not equals or not key.strip():
-            raise UsageError(f"--set {text!r}: accepted: PATH=VALUE, such as reports.every='200 ms'")
-        pairs.append((key.strip(), value))
-    if seed is not None:
-        pairs.append(("seed", str(seed)))
-    return tuple(pairs)
 
 
 def _seed_of(file: ScenarioFile) -> int:

@@ -7,6 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from testbed.__main__ import COMMANDS
+
 PACKAGE = Path(__file__).parents[1] / "testbed"
 
 # Each name may import those before it; modules of one line may import each other. `serving`, `roles` and `scenario`
@@ -32,6 +36,7 @@ ORDER = [
     ["testbed.campaign"],
     ["testbed.verification"],
     ["testbed.benchmark"],
+    ["testbed.commands"],
     ["testbed.__main__"],
 ]
 TOUCH_NOTHING = ("roles", "routing", "links", "serving")
@@ -120,13 +125,29 @@ def test_roles_policies_links_and_servers_touch_no_socket_clock_or_file():
     assert touching == []
 
 
-def test_a_node_s_process_is_light():
-    """What every process of a live run carries: no plotting, no Parquet, no terminal."""
-    heavy = ["pyarrow", "scipy", "matplotlib", "rich", "pandas", "typer"]
-    code = f"import sys, testbed.runtime.nursery; print([m for m in {heavy} if m in sys.modules])"
-
+@pytest.mark.parametrize(
+    ("module", "heavy"),
+    [
+        # every process of a live run: no plotting, no Parquet, no terminal
+        ("testbed.runtime.nursery", ("pyarrow", "scipy", "matplotlib", "rich", "pandas", "typer")),
+        # orders are given while a run goes on
+        ("testbed.commands.control", ("pyarrow", "scipy", "matplotlib", "pandas", "numpy")),
+        ("testbed.commands.show", ("matplotlib", "scipy.stats")),
+    ],
+)
+def test_what_has_to_begin_at_once_is_light(module, heavy):
+    code = f"import sys, {module}; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=PACKAGE.parent, capture_output=True, text=True, check=True
     )
 
     assert done.stdout.strip() == "[]"
+
+
+def test_every_command_is_the_function_of_its_name_in_the_module_of_its_name():
+    modules = {
+        name.removeprefix("testbed.commands.") for name in MODULES if name.startswith("testbed.commands.")
+    }
+
+    assert set(COMMANDS) == modules - {"options"}
+    assert all(f"\ndef {name}(" in (PACKAGE / "commands" / f"{name}.py").read_text() for name in COMMANDS)

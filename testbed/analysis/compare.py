@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 CONFIDENCE = 0.95
 
@@ -179,7 +179,7 @@ def _welch_half_width(a: Estimate, b: Estimate) -> float:
 
 
 def _t_factor(degrees_of_freedom: float) -> float:
-    return float(student.ppf(0.5 + CONFIDENCE / 2, degrees_of_freedom))
+    return float(stdtrit(degrees_of_freedom, 0.5 + CONFIDENCE / 2))
 
 
 def _get(mapping: Mapping[str, Any], name: str) -> Any:

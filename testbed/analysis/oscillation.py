@@ -15,7 +15,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.signal import lfilter
 
 from testbed.analysis.records import Floats
 from testbed.theory.swing import relative_swing
@@ -122,7 +121,9 @@ def _surrogates(series: Floats, count: int, seed: int) -> Floats:
     memory = float(np.clip(centred[:-1] @ centred[1:] / (centred @ centred), 0.0, 0.9999))
     shocks = np.random.default_rng(seed).standard_normal((SURROGATES, count))
     shocks[:, 0] /= math.sqrt(1.0 - memory**2)  # so that the noise is stationary from its first value on
-    return np.asarray(lfilter([1.0], [1.0, -memory], shocks, axis=1), dtype=np.float64)
+    for i in range(1, count):
+        shocks[:, i] += memory * shocks[:, i - 1]
+    return shocks
 
 
 def _cycles(series: Floats) -> tuple[Floats, Floats]:

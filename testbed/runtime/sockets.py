@@ -179,7 +179,6 @@ class Sockets:
         except zmq.ZMQError as error:
             raise RunError(f"{owner}: binding {address}: {error}") from error
         self._control = control
-        self._timer = TimerDescriptor()
         self.endpoint = self._pull.get_string(zmq.LAST_ENDPOINT).rstrip("\0")
         self._pulled: list[tuple[zmq.backend.Socket, int]] = [(self._pull, _READ)]
         self._timer = TimerDescriptor()
