@@ -74,6 +74,14 @@ LOGGED: dict[str, tuple[Column, ...]] = {
         Column("cause", "text", "retry: the last attempt ended badly; hedge: it is not answered yet"),
         _instant("at_s", "when a target was chosen"),
     ),
+    # a balancer writes a row when it leaves a target out or takes it in again, other than by a fault of the timeline
+    "rotations": (
+        Column("node", "text", "the balancer"),
+        Column("target", "text", "cell, leaf or server"),
+        _instant("at_s", "when"),
+        Column("inside", "flag", "false: left out from now on; true: used again"),
+        Column("cause", "text", "breaker, health, scaling; slow_start: used again, with a share that grows"),
+    ),
     # a late reply: the request had timed out at the root before
     "late_replies": (_REQUEST, _ATTEMPT, _instant("replied_at_s", "reply received by the root")),
     # a leaf writes a row when a request leaves it
@@ -333,6 +341,8 @@ MERGED: dict[str, tuple[Column, ...]] = {
         _instant("left_leaf_s", "over for the leaf"),
         _instant("replied_at_s", "reply received by the root; NaN: none in time"),
     ),
+    # a row each time a balancer left a target out or took it in again
+    "rotations": LOGGED["rotations"],
     # a row per report received at a root
     "observations": LOGGED["observations"],
     # a row per update of probabilities and cell

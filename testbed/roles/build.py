@@ -16,6 +16,7 @@ from testbed.roles.attempt_keys import AttemptKeys, PlainWorld
 from testbed.roles.cancelling import CancellingLeaf
 from testbed.roles.changes import Changes
 from testbed.roles.environment import Environment, Role
+from testbed.roles.health import AnsweringChecks, CheckingHealth
 from testbed.roles.latency_model import LatencyModel
 from testbed.roles.leaf import Leaf
 from testbed.roles.messages import Request
@@ -33,6 +34,7 @@ from testbed.routing.line_work import LineWork, WorkRates
 from testbed.routing.oracle import TruthOf
 from testbed.routing.policy import Hooks, build_policy, policy_hooks
 from testbed.routing.policy import Policy as RoutingPolicy
+from testbed.routing.slow_start import SlowStart
 from testbed.routing.view import Target, View
 from testbed.scenario.policy_words import FlowPolicy, IdleQueuePolicy, Policy
 from testbed.scenario.resilience_words import BreakerWords
@@ -108,10 +110,36 @@ def build_role(name: str, world: World, env: Environment) -> Role:
         "leaf": _build_leaf,
         "server": _build_server,
     }
+    role: Role
     if node.kind == "server" or not retries_requests(world.scenario):
-        return taken_once(builders[node.kind](node, world, env), world.scenario)
-    role = builders[node.kind](node, world, PlainWorld(env))
-    return taken_once(AttemptKeys(role), world.scenario)
+        role = builders[node.kind](node, world, env)
+    else:
+        role = AttemptKeys(builders[node.kind](node, world, PlainWorld(env)))
+    return taken_once(_with_health(role, node, world, env), world.scenario)
+
+
+def _with_health(role: Role, node: Node, world: World, env: Environment) -> Role:
+    """The role, behind what checks its targets, and behind what answers those who check it."""
+    scenario, topology = world.scenario, world.topology
+    if node.kind == "root":
+        root = list(scenario.roots)[node.index]
+        words, is_checked = scenario.roots[root].health_checks, False
+        targets = [
+            leaf
+            for cell, leaves in topology.leaves.items()
+            if _may_use(scenario, root, cell)
+            for leaf in leaves
+        ]
+    else:
+        own = scenario.cells[node.cell].leaf.health_checks
+        words = own if node.kind == "leaf" else None
+        targets = list(topology.servers[node.cell])
+        checks = [each.health_checks for each in scenario.roots.values()] if node.kind == "leaf" else [own]
+        is_checked = any(each is not None for each in checks)
+    if words is not None:
+        phase_s = words.every * uniform(key_base(scenario.seed, node.name, "health"), 0)
+        role = CheckingHealth(role, env, node.name, targets, words, phase_s)
+    return AnsweringChecks(role, env) if is_checked else role
 
 
 def retries_requests(scenario: Scenario) -> bool:
@@ -211,7 +239,9 @@ def _stream(
         optimal_shares=world.optimal_shares.get(f"{node.name}:{index}"), truth_of=world.truth_of,
         line=_line_work(scenario, root, line) if isinstance(spec, FlowPolicy) else None,
     )  # fmt: skip
-    hooks = _hooks(policy, view, env)
+    policy, hooks = _guided(
+        policy, spec, view, env, node.name, key_base(scenario.seed, node.name, str(index), "slow_start")
+    )
     cost = hooks.cost or cost_function("in_flight_per_capacity", "profile", output_mean)
     # a free-running timer: its phase is the node's own, so that roots do not update together by construction
     phase_s = hooks.tick_interval_s * uniform(key_base(scenario.seed, node.name, "tick"), index)
@@ -232,10 +262,28 @@ def breaker_words(spec: Policy) -> BreakerWords | None:
     return spec.breaker if isinstance(spec, ViewWords) else None
 
 
-def _hooks(policy: RoutingPolicy, view: View, env: Environment) -> Hooks:
-    """The policy's optional methods; a breaker, where there is one, hears of each reply, too."""
+def _guided(
+    policy: RoutingPolicy, spec: Policy, view: View, env: Environment, node: str, base: int
+) -> tuple[RoutingPolicy, Hooks]:
+    """The policy and its optional methods; a breaker hears of each reply, and a slow start thins each choice."""
     hooks = policy_hooks(policy)
-    return view.watching(hooks, env.now_s) if isinstance(view, BreakerView) else hooks
+    if isinstance(view, BreakerView):
+        hooks = view.watching(
+            hooks,
+            env.now_s,
+            lambda target, at_s, inside: env.record("rotations", (node, target, at_s, inside, "breaker")),
+        )
+    words = spec.slow_start if isinstance(spec, ViewWords) else None
+    if words is None:
+        return policy, hooks
+    slow = SlowStart(
+        policy,
+        view,
+        words,
+        base,
+        lambda target, at_s: env.record("rotations", (node, target, at_s, True, "slow_start")),
+    )
+    return slow, slow.thinning(hooks)
 
 
 def hold_queue(spec: Policy) -> int:
@@ -292,6 +340,9 @@ def _build_leaf(node: Node, world: World, env: Environment) -> Leaf:
         report_every_s=cell.server_reports.every, output_mean=output_mean, peers=cell.leaf.count,
         truth_of=world.truth_of,
     )  # fmt: skip
+    policy, hooks = _guided(
+        policy, spec, view, env, node.name, key_base(scenario.seed, node.name, "slow_start")
+    )
     in_steps = cell.profile is not None
     steps = output_mean if in_steps else 1.0
     model = LatencyModel(curve.alpha_s / steps, curve.beta_s / steps, HALF_STEP if in_steps else 0.0)
@@ -303,7 +354,7 @@ def _build_leaf(node: Node, world: World, env: Environment) -> Leaf:
         node.name,
         view=view,
         policy=policy,
-        hooks=_hooks(policy, view, env),
+        hooks=hooks,
         roots=[each.name for each in topology.nodes.values() if each.kind == "root"],
         timeouts_s=[each.timeout for each in scenario.classes.values()],
         reports=None if reports.send == "when_polled" else _schedule(reports, node, topology),

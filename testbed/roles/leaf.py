@@ -261,7 +261,7 @@ class Leaf:
     def _on_rotation(self, rotation: Rotation) -> None:
         """A server goes out of rotation, or comes back: then there may be a place for what is held."""
         now_s = self._view.now_s = self._env.now_s()
-        self._view.rotate(rotation.target, inside=rotation.inside)
+        self._view.rotate(rotation.target, inside=rotation.inside, cause=rotation.cause)
         if self._waiting:
             self._release(now_s)
 

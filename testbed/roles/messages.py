@@ -116,6 +116,20 @@ class Poll(NamedTuple):
     attempt: int  # always 0
 
 
+class Check(NamedTuple):
+    """Root to leaf, or leaf to server: are you there?"""
+
+    sequence: int
+    attempt: int  # always 0
+
+
+class CheckReply(NamedTuple):
+    """Leaf to root, or server to leaf: here."""
+
+    sequence: int
+    attempt: int  # always 0
+
+
 class Cancel(NamedTuple):
     """Root to leaf, leaf to server: forget this request."""
 
@@ -131,14 +145,21 @@ class Setting(NamedTuple):
     value: float
 
 
+FAULT, HEALTH, SCALING = "fault", "health", "scaling"  # why a target is left out
+
+
 class Rotation(NamedTuple):
-    """The engine to a balancer: a fault has taken a target out of rotation, or put it back. Never crosses a link."""
+    """To a balancer: a target is out of rotation, or back. Never crosses a link.
+
+    The engine says so as a fault has it, what stands in front of the role by health checks or an autoscaler.
+    """
 
     target: str  # a server; a cell, or one of its leaves
     inside: bool
+    cause: str = FAULT
 
 
-Message = Request | Reply | Report | Probe | ProbeReply | Poll | FirstToken | Cancel
+Message = Request | Reply | Report | Probe | ProbeReply | Poll | FirstToken | Cancel | Check | CheckReply
 
 PATH_OF: dict[type, str] = {
     Request: "request",
@@ -149,4 +170,6 @@ PATH_OF: dict[type, str] = {
     Probe: "probe",
     ProbeReply: "probe",
     Poll: "probe",
+    Check: "probe",
+    CheckReply: "probe",
 }

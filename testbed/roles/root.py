@@ -37,6 +37,7 @@ from testbed.roles.environment import Environment
 from testbed.roles.held import Held, Waiting
 from testbed.roles.leak import Leak
 from testbed.roles.messages import (
+    FAULT,
     FirstToken,
     Message,
     Outcome,
@@ -146,7 +147,8 @@ class Root:
         self._deciding: list[deque[Request]] = [deque() for _ in streams]
         self._pollers = {f"poll:{k}": Poller(env, f"poll:{k}", each) for k, each in enumerate(polls)}
         self._leak = Leak(fault_base)
-        self._out: set[str] = set()  # cells and leaves out of rotation
+        self._out: set[str] = set()  # cells and leaves out of rotation, for any cause
+        self._out_by: dict[str, set[str]] = {FAULT: set()}
 
     def start(self) -> None:
         """Wait for the first arrival and the first tick of each policy."""
@@ -217,16 +219,22 @@ class Root:
 
     def _on_rotation(self, rotation: Rotation) -> None:
         """A cell or a leaf goes out of rotation, or comes back: then there may be a place for what is held."""
+        names = self._out_by.setdefault(
+            rotation.cause, set()
+        )  # of faults, and of health checks where there are any
         if rotation.inside:
-            self._out.discard(rotation.target)
+            names.discard(rotation.target)
         else:
-            self._out.add(rotation.target)
+            names.add(rotation.target)
+        self._out = set().union(*self._out_by.values())
         cell = self._cell_of_leaf.get(rotation.target, rotation.target)
-        inside = cell not in self._out and not self._out.issuperset(self._leaves[cell])
         now_s = self._env.now_s()
-        for stream in self._streams:
-            stream.view.now_s = now_s
-            stream.view.rotate(cell, inside=inside)
+        for cause in self._out_by:  # a cell is out by a fault, or else by faults and checks together
+            out = self._out_by[FAULT] if cause == FAULT else self._out
+            inside = cell not in out and not out.issuperset(self._leaves[cell])
+            for stream in self._streams:
+                stream.view.now_s = now_s
+                stream.view.rotate(cell, inside=inside, cause=cause)
         if self._waiting:
             self._release_all(now_s)
 
@@ -375,7 +383,8 @@ class Root:
         if len(leaves) == 1:
             return leaves[0]
         if self._out:
-            leaves = tuple(leaf for leaf in leaves if leaf not in self._out)
+            inside = tuple(leaf for leaf in leaves if leaf not in self._out)
+            leaves = inside or tuple(leaf for leaf in leaves if leaf not in self._out_by[FAULT])
         if cell in self._leaf_draws:
             return leaves[int(uniform(self._leaf_draws[cell], request_id) * len(leaves))]
         turn = self._turn[cell] % len(leaves)

@@ -24,6 +24,7 @@ from testbed.scenario.resilience_words import BreakerWords
 LONGEST = 8  # times that a target is out longer than the first time
 
 OnReply = Callable[[Target, float, Outcome], None]
+Note = Callable[[str, float, bool], None]  # target, instant, used again
 
 
 class _Circuit:
@@ -66,6 +67,10 @@ class Breaker:
             return False
         self._open(circuit, now_s)
         return True
+
+    def is_out(self, target: Target) -> bool:
+        """Whether its circuit is open or half open."""
+        return self._circuits[target.index].is_out
 
     def usable(self, targets: Sequence[Target], now_s: float) -> tuple[Target, ...]:
         """Those of these that may be used now."""
@@ -126,8 +131,8 @@ class BreakerView(View):
         self.allowed = before if kept == before else kept
         self.turns_at_s = min(turns_at_s, self.breaker.turns_at_s())
 
-    def watching(self, hooks: Hooks, now_s: Callable[[], float]) -> Hooks:
-        """The hooks of a policy, with the breaker told of each reply as well."""
+    def watching(self, hooks: Hooks, now_s: Callable[[], float], note: Note) -> Hooks:
+        """The hooks of a policy, with the breaker told of each reply as well; `note` hears of what it does."""
         told = hooks.on_reply
 
         def on_reply(target: Target, stay_s: float, outcome: Outcome) -> None:
@@ -137,6 +142,7 @@ class BreakerView(View):
             if self.breaker.on_reply(target, int(outcome), at_s):
                 self.now_s = at_s
                 self.refresh()
+                note(target.name, at_s, not self.breaker.is_out(target))
 
         return hooks._replace(on_reply=on_reply)
 

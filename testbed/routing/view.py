@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
-from testbed.roles.messages import Report
+from testbed.roles.messages import FAULT, HEALTH, Report
 from testbed.serving.rate_curve import RateCurve
 
 NETWORK_WEIGHT = 1 / 16  # of the newest round trip: sixteen replies tell a changed delay from jitter
@@ -296,7 +296,7 @@ class View:
         self.by_name = {target.name: target for target in self.targets}
         self.now_s = 0.0
         self.permitted = self.allowed = self._named = self.targets
-        self._out: set[str] = set()
+        self._out: set[tuple[str, str]] = set()  # target, cause
         self.count: Callable[[Target], float] = REPORTED
         self.limit: Limit | None = None
         self.turns_at_s = math.inf
@@ -311,19 +311,26 @@ class View:
         self._named = tuple(target for target in self.targets if target.index in wanted)
         self._permit()
 
-    def rotate(self, name: str, *, inside: bool) -> None:
-        """From now on this target is in rotation, or out of it; raises KeyError for a name that is no target."""
-        target = self.by_name[name]
+    def rotate(self, name: str, *, inside: bool, cause: str = FAULT) -> None:
+        """From now on this target is in rotation, or out of it, for one of several causes.
+
+        It is in rotation while no cause keeps it out. Where all would be out, those that are out by health checks alone
+        are in. Raises KeyError for a name that is no target.
+        """
+        entry = (self.by_name[name].name, cause)
         if inside:
-            self._out.discard(target.name)
+            self._out.discard(entry)
         else:
-            self._out.add(target.name)
+            self._out.add(entry)
         self._permit()
 
     def _permit(self) -> None:
-        self.permitted = self.allowed = tuple(
-            target for target in self._named if target.name not in self._out
-        )
+        out = {name for name, _ in self._out}
+        permitted = tuple(target for target in self._named if target.name not in out)
+        if not permitted:
+            out = {name for name, cause in self._out if cause != HEALTH}
+            permitted = tuple(target for target in self._named if target.name not in out)
+        self.permitted = self.allowed = permitted
         self.refresh()
 
     def set_limit(self, limit: Limit) -> None:

@@ -16,6 +16,8 @@ import msgpack
 from testbed.errors import RunError
 from testbed.roles.messages import (
     Cancel,
+    Check,
+    CheckReply,
     FirstToken,
     Message,
     Poll,
@@ -166,6 +168,8 @@ TAGS: dict[type, int] = {
     Cancel: 6,
     Poll: 7,
     FirstToken: 8,
+    Check: 9,
+    CheckReply: 10,
     Hello: 32,
     Ready: 33,
     Directory: 34,

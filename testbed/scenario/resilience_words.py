@@ -74,6 +74,40 @@ class Limit(Words):
         )
 
 
+class HealthChecks(Words):
+    """How a root checks the leaves of its cells, or a leaf its servers.
+
+    Attributes:
+        every: between two checks of a target.
+        timeout: without an answer for so long a check has failed; half of `every`, unless given.
+        unhealthy_after: failures in a row after which a target is left out.
+        healthy_after: answers in a row after which it is used again.
+    """
+
+    every: PositiveDuration = 1.0
+    timeout: PositiveDuration | None = None
+    unhealthy_after: PositiveCount = 3
+    healthy_after: PositiveCount = 2
+
+    @model_validator(mode="after")
+    def _check(self) -> HealthChecks:
+        if self.timeout is not None and self.timeout > self.every:
+            raise ValueError("timeout is above every: a check ends before the next one begins")
+        return self
+
+    @property
+    def timeout_s(self) -> float:
+        """The timeout, or what stands for it."""
+        return self.every / 2 if self.timeout is None else self.timeout
+
+
+class SlowStartWords(Words):
+    """The share of a target that has come back grows over a window, from `least` of what the policy would give to it."""
+
+    over: PositiveDuration
+    least: Annotated[Percent, Field(gt=0, le=1)] = 0.1
+
+
 class BreakerWords(Words):
     """When a balancer leaves a target out for its bad replies, and for how long.
 

@@ -16,7 +16,7 @@ from testbed.scenario.link_words import LinkLine
 from testbed.scenario.policy_words import Policy
 from testbed.scenario.quantity import Dimension, Rate, Step, WallDuration
 from testbed.scenario.relative import Relative
-from testbed.scenario.resilience_words import Hedging, Limit, Retries
+from testbed.scenario.resilience_words import HealthChecks, Hedging, Limit, Retries
 from testbed.scenario.words import (
     Count,
     DurationFromZero,
@@ -178,10 +178,11 @@ class Traffic(Words):
 
 
 class Root(Words):
-    """A root: the traffic it receives and the cells it may use (all, unless given)."""
+    """A root: the traffic it receives, the cells it may use (all, unless given), and how it checks their leaves."""
 
     traffic: Annotated[tuple[Traffic, ...], Field(min_length=1)]
     allowed: Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
+    health_checks: HealthChecks | None = None
 
 
 class Trace(Words):
@@ -239,6 +240,7 @@ class Leaf(Words):
     limit: Limit | None = None
     retries: Retries | None = None
     hedging: Hedging | None = None
+    health_checks: HealthChecks | None = None
 
 
 class RateCurveWords(Words):

@@ -252,8 +252,11 @@ def _pairs(
                 pairs.append((root_name(root), leaf, "request"))
                 pairs.append((leaf, root_name(root), "reply"))
                 pairs.append((leaf, root_name(root), "observation"))
-                if is_polled(scenario, cell):
+                is_checked = scenario.roots[root].health_checks is not None
+                if is_polled(scenario, cell) or is_checked:
                     pairs.append((root_name(root), leaf, "probe"))
+                if is_checked:
+                    pairs.append((leaf, root_name(root), "probe"))
     for cell in scenario.cells:
         policy = leaf_policy(scenario, cell)
         for leaf in leaves[cell]:
@@ -262,9 +265,10 @@ def _pairs(
                 pairs.append((server, leaf, "reply"))
                 if reads_reports(policy) or isinstance(policy, IdleQueuePolicy):
                     pairs.append((server, leaf, "observation"))
-                if sends_probes(policy) or polls_servers(scenario, cell):
+                is_checked = scenario.cells[cell].leaf.health_checks is not None
+                if sends_probes(policy) or polls_servers(scenario, cell) or is_checked:
                     pairs.append((leaf, server, "probe"))
-                if sends_probes(policy):
+                if sends_probes(policy) or is_checked:
                     pairs.append((server, leaf, "probe"))
     return pairs
 

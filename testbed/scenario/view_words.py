@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import model_validator
 
-from testbed.scenario.resilience_words import BreakerWords
+from testbed.scenario.resilience_words import BreakerWords, SlowStartWords
 from testbed.scenario.words import DurationFromZero, PositiveCount, PositiveDuration, Words
 
 StaleReading = Literal["last", "ignored", "full", "empty"]
@@ -34,6 +34,7 @@ class ViewWords(Words):
     hold_queue: PositiveCount | None = None
     decision_time: DurationFromZero = 0.0
     breaker: BreakerWords | None = None
+    slow_start: SlowStartWords | None = None
 
     @model_validator(mode="after")
     def _check_view(self) -> ViewWords:

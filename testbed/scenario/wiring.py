@@ -26,7 +26,7 @@ MAX_LINKS = 2_000_000
 # Who sends what to whom; a leaf and a server are of one cell.
 _EXCHANGES = {
     ("root", "leaf"): ("request", "probe"),
-    ("leaf", "root"): ("reply", "observation"),
+    ("leaf", "root"): ("reply", "observation", "probe"),
     ("leaf", "server"): ("request", "probe"),
     ("server", "leaf"): ("reply", "observation", "probe"),
 }

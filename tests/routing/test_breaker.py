@@ -22,7 +22,7 @@ class Balancer:
         self.at_s = 0.0
         targets = [Target(name, RateCurve(0.1, 0.01, 50), 1, i) for i, name in enumerate("abc")]
         self.view = BreakerView(targets, None, BreakerWords(**words))
-        self.hooks = self.view.watching(policy_hooks(RandomChoice()), lambda: self.at_s)
+        self.hooks = self.view.watching(policy_hooks(RandomChoice()), lambda: self.at_s, lambda *note: None)
 
     def hear(self, name, *outcomes):
         for outcome in outcomes:

@@ -60,7 +60,7 @@ TOKENS = "a whole number from 1 or a mapping with the keys fixed, lognormal, geo
 NODES = "a node, a glob or a group, such as root.*, cell.us, us/server-1"
 FORM = "metric op [k *] (arm.metric | quantity), such as 'sojourn_s.p99 > 1.5 * flow.sojourn_s.p99'"
 METRICS = ", ".join(expectation.METRICS)
-VIEW_KEYS = "stale, stale_after, unheard, when_none, hold_queue, decision_time, breaker"
+VIEW_KEYS = "stale, stale_after, unheard, when_none, hold_queue, decision_time, breaker, slow_start"
 YAML_NUMBER = "a plain decimal number, or quotes around it"
 BASE_60 = "is not read as it stands (octal, hexadecimal, binary or base 60)"
 
