@@ -16,6 +16,7 @@ from testbed import __version__
 from testbed.analysis.summary import summarize_arm, summarize_run
 from testbed.errors import RunError, UsageError
 from testbed.figures.drawing import DrawnArm, draw_all
+from testbed.figures.page import save
 from testbed.record.log import log_header
 from testbed.record.manifest import manifest, save_manifest, scenario_hash
 from testbed.record.merge import merge_run
@@ -189,7 +190,7 @@ def save_figures(folder: RunFolder, scenarios: dict[str, Scenario], summary: dic
     paths = []
     for stem, figure in draw_all(drawn).items():
         path = folder.figures / f"{stem}.png"
-        figure.savefig(path)
+        save(figure, path)
         paths.append(path)
     return paths
 

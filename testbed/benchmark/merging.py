@@ -20,6 +20,7 @@ from testbed.benchmark.figure import Figure
 from testbed.benchmark.scenes import shipped
 from testbed.errors import RunError
 from testbed.figures.drawing import DrawnArm, draw_all
+from testbed.figures.page import save
 from testbed.record.merge import merge_run
 from testbed.record.outcome import load_outcome
 from testbed.record.read import read_tables
@@ -71,7 +72,7 @@ def main() -> None:
     tables = read_tables(folder.tables, numbered=True)
     summary = summarize_arm(scenario, tables, load_outcome(folder.outcome), ())
     for stem, figure in draw_all([DrawnArm("main", scenario, tables, summary)]).items():
-        figure.savefig(folder.path / f"{stem}.png")
+        save(figure, folder.path / f"{stem}.png")
     seconds = time.perf_counter() - began_s
     peak_gb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
     print(json.dumps({"seconds": seconds, "peak_gb": peak_gb}))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 from testbed.analysis.records import Tables, Window, rows
+from testbed.figures.fluid_course import Overlay, fluid_of
 from testbed.scenario.schema import Scenario
 
 
-class DrawnArm(NamedTuple):
+@dataclass(frozen=True)
+class DrawnArm:
     """One arm of a run.
 
     Attributes:
@@ -22,6 +26,11 @@ class DrawnArm(NamedTuple):
     scenario: Scenario
     tables: Tables
     summary: dict[str, Any]
+
+    @cached_property
+    def fluid(self) -> Overlay | None:
+        """The noise-free fluid over the time that figures show; None where the theory has none."""
+        return fluid_of(self.scenario, drawn_window(self).to_s)
 
 
 def drawn_window(arm: DrawnArm) -> Window:

@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from testbed.analysis.in_flight import in_flight_by_cell
 from testbed.figures.arm import DrawnArm, drawn_window
 from testbed.figures.colours import cell_colours
-from testbed.figures.fluid_overlay import dashed, fluid_of, theory_legend
+from testbed.figures.fluid_overlay import dashed, theory_legend
 from testbed.figures.page import (
     arm_panels,
     caption,
@@ -40,7 +40,7 @@ def draw_in_flight(arms: Sequence[DrawnArm]) -> Figure:
         middles = (edges[:-1] + edges[1:]) / 2
         for cell, series in zip(arm.scenario.cells, in_flight, strict=True):
             panel.plot(middles, series, color=colours.get(cell, "#000000"), lw=1.2)
-        theory = fluid_of(arm)
+        theory = arm.fluid
         if theory is not None:
             for cell, line in zip(arm.scenario.cells, theory.in_flight.T, strict=True):
                 dashed(panel, theory.at_s, line, colours.get(cell, "#000000"))

@@ -6,6 +6,7 @@ import math
 import textwrap
 from collections.abc import Callable, Sequence
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy.typing as npt
 from matplotlib import rc_context
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
@@ -63,9 +65,15 @@ def in_style(draw: Draw) -> Draw:
         with rc_context(STYLE):
             figure = draw(arms)
             figure.draw_without_rendering()
+            figure.set_layout_engine("none")  # it is laid out: saving it need not do so again
         return figure
 
     return draw_in_style
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a figure that is laid out as a PNG file. The figure's own way draws it once more, to lay it out anew."""
+    FigureCanvasAgg(figure).print_png(path)  # type: ignore[no-untyped-call]
 
 
 def new_page(title: str, caption: str, width_in: float, height_in: float) -> Figure:

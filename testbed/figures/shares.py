@@ -13,7 +13,7 @@ from testbed.analysis.records import Floats, row_count
 from testbed.analysis.settling import cell_probability, probability_series, ratios
 from testbed.figures.arm import DrawnArm, drawn_window
 from testbed.figures.colours import cell_colours
-from testbed.figures.fluid_overlay import dashed, fluid_of, theory_legend
+from testbed.figures.fluid_overlay import dashed, theory_legend
 from testbed.figures.page import (
     arm_panels,
     caption,
@@ -43,7 +43,7 @@ def draw_shares(arms: Sequence[DrawnArm]) -> Figure:
     figure, panels = arm_panels(arms, "Where each root sends its requests", caption(arms, said))
     for arm, panel in zip(arms, panels, strict=True):
         what = _draw_arm(panel, arm, colours)
-        theory = fluid_of(arm)
+        theory = arm.fluid
         if theory is not None and theory.shares is not None:
             for cell, line in zip(arm.scenario.cells, theory.shares.T, strict=True):
                 dashed(panel, theory.at_s, line, colours[cell])

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from testbed.analysis.records import Tables
@@ -114,7 +116,7 @@ def test_an_invalid_arm_is_marked_across_its_data():
 
 def test_a_single_arm_and_many_arms_can_be_drawn(arms):
     one = drawn({"flow": herding()["flow"]})
-    six = [arms[i % 2]._replace(name=f"arm {i}") for i in range(6)]
+    six = [replace(arms[i % 2], name=f"arm {i}") for i in range(6)]
 
     assert len(draw_all(one)) == 7
     assert len(draw_in_flight(six).axes) == 6
@@ -162,7 +164,7 @@ def test_bars_of_time_add_up_to_the_mean_sojourn_of_their_arm(arms):
 
 def test_an_arm_of_which_nothing_is_known_says_so(arms):
     unknown = {"regret_s": None, "deviation": None, "synchrony": None}
-    bare = arms[0]._replace(summary={**arms[0].summary, **unknown})
+    bare = replace(arms[0], summary={**arms[0].summary, **unknown})
 
     for panel in draw_decisions([bare, arms[1]]).axes:
         assert "not known" in panel.texts[0].get_text()

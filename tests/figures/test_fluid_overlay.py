@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from testbed.analysis.summary import summarize_arm, summarize_run
 from testbed.figures.drawing import DrawnArm
-from testbed.figures.fluid_overlay import PERIODS, fluid_of
+from testbed.figures.fluid_course import PERIODS
 from testbed.figures.in_flight import draw_in_flight
 from testbed.figures.shares import draw_shares
 from tests.analysis.made_arms import made_outcome, made_scenario, made_tables, steady, swinging
@@ -34,7 +34,7 @@ def test_flow_is_overlaid_with_its_fluid_in_flight_and_shares():
 
     assert dashed_lines(draw_in_flight([arm])) == cells
     assert dashed_lines(draw_shares([arm])) == cells
-    theory = fluid_of(arm)
+    theory = arm.fluid
     assert theory is not None
     assert theory.shares is not None
     assert theory.shares.sum(axis=1) == pytest.approx(np.ones(len(theory.at_s)))
@@ -43,7 +43,7 @@ def test_flow_is_overlaid_with_its_fluid_in_flight_and_shares():
 def test_a_herd_is_overlaid_for_three_periods_and_its_shares_not_at_all():
     arm = drawn("greedy")
 
-    theory = fluid_of(arm)
+    theory = arm.fluid
 
     assert theory is not None
     assert theory.shares is None
