@@ -15,6 +15,7 @@ import numpy as np
 
 from testbed.analysis.constraints import audit
 from testbed.analysis.excess import static_amplitude, with_noise
+from testbed.analysis.fidelity import measure_fidelity
 from testbed.analysis.in_flight import grid_edges, in_flight_by_cell
 from testbed.analysis.lateness import link_lateness, release_lateness_s
 from testbed.analysis.laws import all_laws
@@ -92,6 +93,7 @@ def summarize_arm(
     is_virtual = outcome.engine == "virtual"
     links = [] if is_virtual else link_lateness(tables.get("lateness", {}))
     laws = all_laws(scenario, topology, tables, end_s)
+    fidelity = measure_fidelity(scenario, topology, tables, outcome, window)
     verdict = judge(
         scenario,
         topology,
@@ -100,6 +102,7 @@ def summarize_arm(
         lateness=links,
         laws=laws,
         loop_delay_s=loop_delay_s,
+        fidelity=fidelity,
         log_problems=log_problems,
     )
     counted = rows(tables["requests"], window.holds(tables["requests"]["planned_at_s"]))
@@ -108,6 +111,7 @@ def summarize_arm(
         {
             "verdict": verdict.word,
             "verdict_reasons": list(verdict.reasons),
+            "checks": verdict.checks,
             "requests": outcome_counts(tables["requests"]),
             "resendings": resending_figures(tables.get("attempts", {}), tables["requests"]),
             **_waits(counted, scenario, end_s),
@@ -120,6 +124,7 @@ def summarize_arm(
             "staleness_s": staleness_s(counted),
             "transit_s": transit_s(tables.get("observations", {}), tables["requests"], window),
             "release_lateness_s": None if is_virtual else release_lateness_s(links),
+            **fidelity.figures(),
             "processes": process_figures(tables.get("processes", {})),
             "cells": _cells(scenario, tables, counted, window),
             **routing_figures(scenario, tables, counted, window),
@@ -144,7 +149,7 @@ def summarize_arm(
             "drained": outcome.drained,
             "wall_s": outcome.wall_s,
             "start_s": outcome.start_s,
-            "notes": list(outcome.notes),
+            "notes": [*outcome.notes, *fidelity.notes(tables)],
         }
     )
 

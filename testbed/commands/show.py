@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from testbed.commands.options import RunPath, console
+from testbed.console.checks_table import print_checks
 from testbed.console.comparison import runs_below
 from testbed.console.link_table import print_links
 from testbed.console.questions import print_questions
@@ -20,6 +21,12 @@ def show(
     links: Annotated[
         bool, typer.Option("--links", help="Also every link: counts, drawn delay, lateness.")
     ] = False,
+    checks: Annotated[
+        bool,
+        typer.Option(
+            "--checks", help="Also what the verdict rests on: every check, and the machine meanwhile."
+        ),
+    ] = False,
     questions: Annotated[
         bool, typer.Option("--questions", help="Only the five questions, without the tables.")
     ] = False,
@@ -31,5 +38,7 @@ def show(
             print_summary(console, summary)
             print_routing(console, summary)
         print_questions(console, summary)
+        if checks:
+            print_checks(console, summary)
         if links:
             print_links(console, each)

@@ -16,6 +16,7 @@ from testbed.scenario.quantity import format_s
 
 OTHER_OUTCOMES = ("failed", "timed_out", "shed", "no_target", "lost", "unfinished")
 VERDICT_STYLES = {"valid": "green", "suspect": "yellow", "invalid": "red", "incomplete": "red"}
+MOST_REASONS = 3  # the gravest; the others mostly tell of the same
 MOST_CELLS = 8  # more shares than that do not fit on a line; they stand in summary.json
 
 
@@ -117,11 +118,13 @@ def _table(title: str) -> Table:
 
 def _print_reasons(console: Console, summary: dict[str, Any]) -> None:
     for arm, words in summary["arms"].items():
-        for reason in words["verdict_reasons"]:
-            style = VERDICT_STYLES[words["verdict"]]
+        style, reasons = VERDICT_STYLES[words["verdict"]], words["verdict_reasons"]
+        for reason in reasons[:MOST_REASONS]:
             console.print(
                 f"[{style}]{arm} is {words['verdict']}:[/] {reason}", highlight=False, soft_wrap=True
             )
+        if len(reasons) > MOST_REASONS:
+            console.print(f"{arm}: {len(reasons) - MOST_REASONS} more reasons, see testbed show --checks")
 
 
 def _print_expectations(console: Console, summary: dict[str, Any]) -> None:

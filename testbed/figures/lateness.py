@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
 from testbed.analysis.lateness import LEAST_MESSAGES, LinkLateness, link_lateness
-from testbed.analysis.verdict import SUSPECT_FRACTION, lateness_limit_s
+from testbed.analysis.limits import SUSPECT_FRACTION, lateness_limit_s
 from testbed.figures.arm import DrawnArm
 from testbed.figures.colours import LIMIT_COLOUR
 from testbed.figures.page import arm_panels, caption, in_style, legend, stamp

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import struct
 import sys
+import time
 import zlib
 from array import array
 from collections.abc import Iterator, Sequence
@@ -86,7 +87,7 @@ class LogWriter:
     The file is open only while a chunk is written, so the number of nodes in a process has no bound.
     """
 
-    __slots__ = ("_counts", "_path", "_rows", "_rows_per_chunk")
+    __slots__ = ("_counts", "_path", "_pause_s", "_rows", "_rows_per_chunk")
 
     def __init__(self, path: Path, header: dict[str, Any], rows_per_chunk: int = 256) -> None:
         """Make the file, which must not exist yet.
@@ -98,6 +99,7 @@ class LogWriter:
         self._rows: dict[str, list[tuple[Any, ...]]] = {table: [] for table in LOGGED}
         self._counts = dict.fromkeys(LOGGED, 0)
         self._rows_per_chunk = rows_per_chunk
+        self._pause_s = 0.0
         columns = {table: [(each.name, each.type) for each in due] for table, due in LOGGED.items()}
         first = {**header, "byte_order": sys.byteorder, "columns": columns}
         self._write("make the log", "xb", MAGIC + _framed(["header", first]))
@@ -113,6 +115,11 @@ class LogWriter:
         if len(rows) >= self._rows_per_chunk:
             self._flush(table)
 
+    def take_pause_s(self) -> float:
+        """The longest time that writing a chunk took since the last call, wall seconds."""
+        pause_s, self._pause_s = self._pause_s, 0.0
+        return pause_s
+
     def close(self) -> None:
         """Write what is left, and the end marker.
 
@@ -126,10 +133,12 @@ class LogWriter:
         self._write("close the log", "ab", _framed(["end", counts]))
 
     def _flush(self, table: str) -> None:
+        began_s = time.monotonic()
         rows = self._rows[table]
         self._counts[table] += len(rows)
         self._write(f"write {len(rows)} rows of {table} to", "ab", _framed(_chunk(table, rows)))
         rows.clear()
+        self._pause_s = max(self._pause_s, time.monotonic() - began_s)
 
     def _write(self, attempt: str, mode: str, data: bytes) -> None:
         try:

@@ -65,7 +65,8 @@ class Accounts:
             if receiving.delivered or receiving.inversions or is_last:
                 receiving.environment.record("delivered", receiving.take_row(now_s))
         first = next(iter(self._environments.values()))
-        first.record("processes", self.usage.take_row(self._name, now_s, would_blocks))
+        log_pause_s = max(environment.log.take_pause_s() for environment in self._environments.values())
+        first.record("processes", self.usage.take_row(self._name, now_s, would_blocks, log_pause_s))
 
     def is_settled(self, expected: dict[int, int]) -> bool:
         """Whether as many messages have come on each link as are expected."""

@@ -207,8 +207,9 @@ class Host:
             self._plan += [Ordered(*each).fault(world.scenario, world.topology) for each in start.ordered]
             self.forget_lookahead()
         self._sockets.sleep_until(self._origin_s + start.born_at_s)
-        # greetings wait until they are connected: they do not count
+        # what was done to get ready does not count: greetings that waited, the last collection
         self._accounts.usage.would_blocks = self._sockets.would_blocks
+        self._accounts.usage.collector_s = 0.0
         self._begin(start, processes)
         waited_s = 0.0
         while not self._ended:
@@ -218,7 +219,7 @@ class Host:
             usage = self._accounts.usage
             usage.passes += 1
             if ended_s - began_s > usage.stall_s:
-                usage.stall_s = max(usage.stall_s, ended_s - began_s - self._stopped_s)
+                usage.note_pass(began_s - self._origin_s, ended_s - began_s - self._stopped_s)
             self._stopped_s = 0.0
             if did_something or waited_s > WAITED_S:
                 self._empty_passes = 0

@@ -1,9 +1,12 @@
 import numpy as np
 import pytest
 
+from testbed.analysis.fidelity import measure_fidelity
 from testbed.analysis.lateness import link_lateness
 from testbed.analysis.laws import Law
-from testbed.analysis.verdict import judge, lateness_limit_s, smallest_duration_s, stall_limit_s
+from testbed.analysis.limits import lateness_limit_s, smallest_duration_s, stall_limit_s
+from testbed.analysis.records import Window
+from testbed.analysis.verdict import CHECKS, LIVE_CHECKS, judge
 from testbed.record.outcome import Death, LedgerLine
 from testbed.scenario.topology import build_topology
 from tests.analysis.made_arms import (
@@ -22,20 +25,32 @@ TABLES = made_tables(SCENARIO, steady(0.4, 0.3, 0.3), rate_per_s=100.0)
 
 
 def verdict(scenario=SCENARIO, tables=TABLES, outcome=None, laws=(), log_problems=(), loop_delay_s=0.57):
+    topology = build_topology(scenario)
+    outcome = made_outcome() if outcome is None else outcome
     return judge(
         scenario,
-        build_topology(scenario),
+        topology,
         tables,
-        made_outcome() if outcome is None else outcome,
+        outcome,
         lateness=link_lateness(tables["lateness"]),
         laws=laws,
         loop_delay_s=loop_delay_s,
+        fidelity=measure_fidelity(scenario, topology, tables, outcome, Window(5.0, 20.0)),
         log_problems=log_problems,
     )
 
 
+def slipped(late_s):
+    """The requests, all sent so late, and all that follows as much later."""
+    requests = TABLES["requests"]
+    later = requests["planned_at_s"] + late_s - requests["sent_at_s"]
+    after = ("sent_at_s", "at_leaf_s", "at_server_s", "started_at_s", "first_token_at_s", "finished_at_s")
+    moved = (*after, "left_leaf_s", "replied_at_s")
+    return {**requests, **{name: requests[name] + later for name in moved}}
+
+
 def test_a_sound_run_is_valid_without_a_reason():
-    assert verdict() == ("valid", ())
+    assert verdict()[:2] == ("valid", ())
 
 
 def test_a_death_makes_a_run_incomplete_and_names_the_process():
@@ -50,7 +65,7 @@ def test_a_death_makes_a_run_incomplete_and_names_the_process():
 
 
 def test_a_log_without_an_end_or_an_interruption_makes_a_run_incomplete():
-    assert verdict(log_problems=("us_server-1.log: no end marker",)) == (
+    assert verdict(log_problems=("us_server-1.log: no end marker",))[:2] == (
         "incomplete",
         ("log: us_server-1.log: no end marker",),
     )
@@ -74,7 +89,7 @@ def test_a_broken_law_makes_a_run_invalid_even_under_virtual_time():
 
     found = verdict(outcome=made_outcome(engine="virtual"), laws=(law, Law("little", "us", True, "")))
 
-    assert found == ("invalid", ("causality is broken at reply from leaf to root: 1 breaches",))
+    assert found[:2] == ("invalid", ("causality is broken at reply from leaf to root: 1 breaches",))
 
 
 @pytest.mark.parametrize(
@@ -123,7 +138,13 @@ def test_the_smallest_duration_may_be_a_period_or_that_of_a_fault():
 def test_a_link_that_is_later_than_its_own_delay_makes_a_run_suspect():
     links = [{"from": "root.*", "to": "cell.*", "path": "request", "delay": "0.5 ms"}]
     scenario = made_scenario(links=links)
-    tables = {**TABLES, "lateness": made_lateness(scenario, 0.0009)}
+    requests = {**TABLES["requests"], "attempts": np.full_like(TABLES["requests"]["attempts"], 2)}
+    tables = {
+        **TABLES,
+        "requests": requests,  # sent twice: their instants say nothing of these links
+        "observations": {},
+        "lateness": made_lateness(scenario, 0.0009),
+    }
 
     found = verdict(scenario=scenario, tables=tables)
 
@@ -132,7 +153,7 @@ def test_a_link_that_is_later_than_its_own_delay_makes_a_run_suspect():
 
 
 def test_a_generator_that_slips_makes_a_run_invalid():
-    requests = {**TABLES["requests"], "sent_at_s": TABLES["requests"]["planned_at_s"] + 0.003}
+    requests = slipped(0.003)
 
     found = verdict(tables={**TABLES, "requests": requests})
 
@@ -143,7 +164,7 @@ def test_a_generator_that_slips_makes_a_run_invalid():
 def test_slip_is_wall_time():
     """3 ms of scenario time at a time scale of 0.1 are 0.3 ms of the wall's."""
     scenario = made_scenario(time_scale=0.1)
-    requests = {**TABLES["requests"], "sent_at_s": TABLES["requests"]["planned_at_s"] + 0.003}
+    requests = slipped(0.003)
 
     found = verdict(
         scenario=scenario,
@@ -163,7 +184,7 @@ def test_requests_that_a_root_held_until_the_end_are_no_shortfall():
         "held_s": np.where(waits, np.nan, 0.0),
     }
 
-    assert verdict(tables={**TABLES, "requests": held}) == ("valid", ())
+    assert verdict(tables={**TABLES, "requests": held})[:2] == ("valid", ())
 
 
 @pytest.mark.parametrize(("share", "word"), [(0.004, "valid"), (0.007, "suspect"), (0.02, "invalid")])
@@ -201,3 +222,59 @@ def test_the_gravest_reason_comes_first():
 
     assert found.word == "incomplete"
     assert [reason.split()[0] for reason in found.reasons] == ["us/server-1", "release", "stall:"]
+
+
+def test_every_check_has_its_word():
+    tables = {**TABLES, "lateness": made_lateness(SCENARIO, 0.0021)}
+
+    live, virtual = verdict(tables=tables).checks, verdict(outcome=made_outcome(engine="virtual")).checks
+
+    assert list(live) == [*CHECKS, *LIVE_CHECKS]
+    assert live["release lateness"] == "invalid"
+    assert live["injection"] == live["delivered delay"] == live["observation age"] == "valid"
+    assert live["pressure"] == "unknown"  # nobody watched this machine
+    assert {virtual[check] for check in LIVE_CHECKS} == {"not asked"}
+    assert {virtual[check] for check in CHECKS} == {"valid"}
+
+
+def test_due_instants_cannot_show_an_injection_error():
+    found = verdict(outcome=made_outcome(dating="due"))
+
+    assert found.checks["injection"] == found.checks["server step"] == "not asked"
+
+
+def test_a_fault_that_sets_in_late_is_told_with_its_instant():
+    lines = [{"at": "10 s", "for": "2 s", "cell": "us", "set": {"speed": 0.5}}]
+    scenario = made_scenario(faults=lines)
+    faults = {**made_tables(scenario, steady(0.4, 0.3, 0.3), rate_per_s=100.0)["faults"]}
+    nodes = {key: np.array([4]) for key in ("nodes_expected", "nodes_applied", "nodes_healed")}
+    done = {"applied_at_s": np.array([10.001]), "healed_at_s": np.array([12.4])}
+
+    found = verdict(scenario=scenario, tables={**TABLES, "faults": {**faults, **nodes, **done}})
+    partly = {**faults, **nodes, **done, "nodes_applied": np.array([3]), "healed_at_s": np.array([12.0])}
+    fewer = verdict(scenario=scenario, tables={**TABLES, "faults": partly})
+
+    assert found.word == found.checks["fault latency"] == "invalid"
+    assert found.reasons[0].startswith(
+        "fault latency: 400 ms from 12.000 s until the last of its nodes had done it (cell us, speed 0.5, healed)"
+    )
+    assert fewer.word == "invalid"
+    assert fewer.reasons == ("fault at 10.000 s (cell us, speed 0.5): 3 of 4 nodes made it",)
+
+
+def test_a_stall_is_told_by_its_instant_and_by_what_the_process_did():
+    processes = made_processes(0.001)
+    more = {
+        "stall_at_s": processes["at_s"] - 0.7,
+        "log_pause_s": np.zeros(40),
+        "collector_pause_s": np.zeros(40),
+    }
+    processes = {**processes, **more}
+    processes["stall_s"][25], processes["log_pause_s"][25] = 0.35, 0.3
+
+    found = verdict(tables={**TABLES, "processes": processes})
+
+    assert found.reasons == (
+        "stall: 350 ms at us/leaf-1 at 5.300 s, limit 285 ms; try fewer processes, a lower rate or an idle host; "
+        "writing its log took 300 ms of it",
+    )

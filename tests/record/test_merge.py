@@ -134,7 +134,7 @@ ROWS: list[tuple[str, str, tuple[Any, ...]]] = [
     ("us/leaf-1", "applied", (1, "us/leaf-1", False, 4.0, 4.0)),
     # a link of a server may be at fault as well: it must not pass for its speed
     ("us/server-1", "applied", (2, "us/server-1", False, 1.1, 1.1)),
-    ("root.west", "processes", ("root.west", 0.5, 0.01, 1000, 0.001, 0.002, 40, 3)),
+    ("root.west", "processes", ("root.west", 0.5, 0.01, 1000, 0.001, 0.002, 0.3, 0.0, 0.0, 40, 3)),
 ]  # fmt: skip
 
 
@@ -431,7 +431,8 @@ def test_faults_tell_plan_and_deed(tables: dict[str, Columns]) -> None:
 
 def test_processes_keep_wall_time(tables: dict[str, Columns]) -> None:
     assert_columns(
-        tables["processes"], {"node": ["root.west"], "at_s": [0.5], "cpu_s": [0.01], "stall_s": [0.002]}
+        tables["processes"],
+        {"node": ["root.west"], "at_s": [0.5], "cpu_s": [0.01], "stall_s": [0.002], "stall_at_s": [0.3]},
     )
 
 

@@ -1,0 +1,116 @@
+"""How true a live run was to its scenario, beyond what its links say of themselves: measured once, judged and summed up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from testbed.analysis.delivery import Delivered, delivered_delays, delivery_findings, draw_findings
+from testbed.analysis.hops import recorded_hops, untouched_links
+from testbed.analysis.host import HostSeries, clock_steps
+from testbed.analysis.injection import InjectionError, injection_errors, injection_findings, worst_error
+from testbed.analysis.limits import Finding
+from testbed.analysis.observation_age import ObservationAge, age_findings, observation_ages, worst_age
+from testbed.analysis.records import Tables, Window, row_count
+from testbed.record.outcome import RunOutcome
+from testbed.scenario.schema import Scenario
+from testbed.scenario.topology import Topology
+
+NEAR_S = 0.25  # around an instant, wall time, in which the machine may have caused it
+
+
+class Fidelity(NamedTuple):
+    """What was measured; empty under virtual time, where nothing is late and every draw is its own delivery.
+
+    Attributes:
+        host: what the machine did.
+        errors: of the injected delays, from end to end.
+        delivered: delays against what was asked.
+        ages: of the observations.
+        own_cpu_s: processor time of the run's processes.
+        is_live: whether there was anything to measure.
+        is_dated_due: whether the roles were told due instants, so that their records cannot be late.
+    """
+
+    host: HostSeries
+    errors: list[InjectionError]
+    delivered: list[Delivered]
+    ages: list[ObservationAge]
+    own_cpu_s: float
+    is_live: bool
+    is_dated_due: bool
+
+    def findings(
+        self, scenario: Scenario, topology: Topology, tables: Tables, limit_s: float
+    ) -> Iterator[Finding]:
+        """All that speaks against the run; `limit_s` is that of lateness, wall time."""
+        if not self.is_live:
+            return
+        near_s = NEAR_S / scenario.time_scale
+        yield from injection_findings(self.errors, limit_s, self.host, near_s)
+        yield from delivery_findings(self.delivered)
+        yield from draw_findings(untouched_links(scenario, topology), tables.get("lateness", {}))
+        yield from age_findings(self.ages, self.host, limit_s / scenario.time_scale)
+        yield from self.host.findings(self.own_cpu_s)
+
+    def unknown(self) -> dict[str, str]:
+        """Checks that this run has no data for, with `unknown`; with `not asked` those that do not apply."""
+        if not self.is_live:
+            return {}
+        found = {}
+        if not self.host.knows("pressure"):
+            found["pressure"] = "unknown"
+        for check in ("injection", "server step"):
+            if self.is_dated_due:
+                found[check] = "not asked"
+            elif worst_error(self.errors, check) is None:
+                found[check] = "unknown"
+        if not self.delivered:
+            found["delivered delay"] = "unknown"
+        if not self.ages:
+            found["observation age"] = "not asked"
+        return found
+
+    def notes(self, tables: Tables) -> list[str]:
+        """What is worth a line, but decides nothing."""
+        step = clock_steps(self.host, tables.get("host", {})) if self.is_live else ""
+        return [step] if step else []
+
+    def figures(self) -> dict[str, Any]:
+        """For the summary: the error of the worst link, the age that differs most, what the machine did."""
+        worst, age = worst_error(self.errors, "injection"), worst_age(self.ages)
+        return {
+            "injection_error_s": {
+                "p50": worst.p50_s if worst else math.nan,
+                "p99": worst.p99_s if worst else math.nan,
+                "link": worst.name if worst else "",
+            },
+            "observation_age_s": {
+                "mean": age.mean_s if age else math.nan,
+                "expected": age.expected_s if age else math.nan,
+            },
+            "host": self.host.figures() if self.is_live else None,
+        }
+
+
+def measure_fidelity(
+    scenario: Scenario, topology: Topology, tables: Tables, outcome: RunOutcome, window: Window
+) -> Fidelity:
+    """Of one arm; the scenario is unscaled, the window that of its figures."""
+    is_live = outcome.engine == "live"
+    host = HostSeries(tables.get("host", {}) if is_live else {}, scenario.time_scale)
+    if not is_live:
+        return Fidelity(host, [], [], [], 0.0, False, False)
+    hops = list(recorded_hops(scenario, topology, tables))
+    processes = tables.get("processes", {})
+    is_due = outcome.dating == "due"
+    return Fidelity(
+        host,
+        [] if is_due else injection_errors(hops, scenario.time_scale),
+        delivered_delays(hops),
+        observation_ages(scenario, topology, tables.get("observations", {}), window),
+        float(processes["cpu_s"].sum()) if row_count(processes) and "cpu_s" in processes else 0.0,
+        True,
+        is_due,
+    )

@@ -1,0 +1,120 @@
+"""The error of the injected delay from end to end: received less sent less drawn, message by message, wall time.
+
+Release lateness is what the emulator says of itself. This is the same from the outside: what the roles wrote down,
+against delays that are drawn again. For replies of servers it takes in how late the server was with its step, which is
+planned at its boundary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import binom
+
+from testbed.analysis.hops import Hop
+from testbed.analysis.host import HostSeries
+from testbed.analysis.lateness import CONFIDENCE, LEAST_MESSAGES
+from testbed.analysis.limits import Finding, exceeded, graded
+from testbed.scenario.quantity import format_s
+
+EARLY_S = 1e-6  # what scaling and subtracting instants may cost
+
+
+class InjectionError(NamedTuple):
+    """Of one link, wall seconds.
+
+    Attributes:
+        name: the link in words.
+        check: `injection`, or `server step` where the sending was planned.
+        messages: that were looked at.
+        p50_s: median.
+        p99_s: percentile.
+        p99_low_s: it is at least this, with 95 % confidence.
+        least_s: smallest; below 0 a message came before its time.
+        largest_at_s: scenario time at which the latest was received.
+    """
+
+    name: str
+    check: str
+    messages: int
+    p50_s: float
+    p99_s: float
+    p99_low_s: float
+    least_s: float
+    largest_at_s: float
+
+
+def injection_errors(hops: Iterable[Hop], time_scale: float) -> list[InjectionError]:
+    """Of every link with enough messages, or that handed one over too early."""
+    found = []
+    for hop in hops:
+        errors_s = (hop.received_at_s - hop.sent_at_s - hop.drawn_s) * time_scale
+        errors_s = np.where(np.isfinite(errors_s), errors_s, -np.inf)  # the model had lost it
+        least_s = float(errors_s.min())
+        if len(errors_s) >= LEAST_MESSAGES or least_s < -EARLY_S:
+            late_at_s = float(hop.received_at_s[int(np.argmax(errors_s))])
+            ordered = np.sort(errors_s)
+            found.append(
+                InjectionError(
+                    hop.name,
+                    "server step" if hop.is_planned else "injection",
+                    len(ordered),
+                    float(ordered[len(ordered) // 2]),
+                    float(ordered[_place(len(ordered), 0.01 * len(ordered))]),
+                    float(ordered[_place(len(ordered), binom.ppf(CONFIDENCE, len(ordered), 0.01))]),
+                    least_s,
+                    late_at_s,
+                )
+            )
+    return found
+
+
+def worst_error(errors: Iterable[InjectionError], check: str) -> InjectionError | None:
+    """The one whose p99 is surely the largest."""
+    mine = (each for each in errors if each.check == check)
+    return max(mine, key=lambda each: each.p99_low_s, default=None)
+
+
+def injection_findings(
+    errors: list[InjectionError], limit_s: float, host: HostSeries, near_s: float
+) -> Iterator[Finding]:
+    """The worst link of each check against the limit, and any message that came before its time.
+
+    Args:
+        errors: of all links.
+        limit_s: of the verdict, wall time.
+        host: what the machine did.
+        near_s: how far around an instant to look for what explains it, scenario time.
+    """
+    early = min(errors, key=lambda each: each.least_s, default=None)
+    if early is not None and early.least_s < -EARLY_S:
+        said = (
+            "although its link's draw had lost it"
+            if early.least_s == -np.inf
+            else f"{-early.least_s:.6f} s before its drawn delay was over"
+        )
+        yield Finding(
+            "invalid", f"injected delay: a message on {early.name} was received {said}", "injection"
+        )
+    for check, what in (
+        ("injection", "injection error (received less sent less drawn)"),
+        ("server step", "server step error"),
+    ):
+        worst = worst_error(errors, check)
+        word = graded(worst.p99_low_s, limit_s) if worst else ""
+        if worst and word:
+            at_s = worst.largest_at_s
+            yield Finding(
+                word,
+                f"{what}: p99 {format_s(worst.p99_s)} on {worst.name} ({worst.messages} messages), largest at {at_s:.3f} s, "
+                f"limit {format_s(exceeded(word, limit_s))}; try a larger time_scale, a lower rate or an idle host"
+                f"{host.explain(at_s - near_s, at_s)}",
+                check,
+            )
+
+
+def _place(count: int, above: float) -> int:
+    """The position of the order statistic that so many of `count` exceed."""
+    return max(0, min(count - 1, count - 1 - int(above)))

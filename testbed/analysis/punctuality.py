@@ -1,0 +1,225 @@
+"""Whether the emulator did everything when it was due: releases, arrivals, passes of the loops, faults; wall time.
+
+Each finding names the process and the instant, says what the machine did then, and what to try.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from testbed.analysis.host import HostSeries
+from testbed.analysis.lateness import LEAST_MESSAGES, LinkLateness
+from testbed.analysis.limits import Finding, exceeded, graded
+from testbed.analysis.records import Mask, Table, quantile, row_count
+from testbed.scenario.fault_plan import fault_plan
+from testbed.scenario.process_map import homes, process_map
+from testbed.scenario.quantity import format_s
+from testbed.scenario.schema import Scenario
+from testbed.scenario.topology import Topology
+
+NEAR_S = 0.25  # around an instant, wall time: a row of the host's table and a little
+SECOND_S = 1.5  # before the instant of a row that stands for a second; both ends of a link write at their own
+
+
+class Punctuality:
+    """What may have been late in one live run."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        topology: Topology,
+        host: HostSeries,
+        *,
+        limit_s: float,
+        stall_limit_s: float,
+    ) -> None:
+        """Args:
+        scenario: unscaled.
+        topology: of the unscaled scenario.
+        host: what the machine did.
+        limit_s: of lateness, wall time.
+        stall_limit_s: of stalls, wall time.
+        """
+        self._scenario, self._topology, self._host = scenario, topology, host
+        self._limit_s, self._stall_limit_s = limit_s, stall_limit_s
+        self._homes = homes(process_map(scenario, topology))
+
+    def links(self, lateness: Sequence[LinkLateness], links: Table) -> Iterable[Finding]:
+        """The worst link against the limit, and the worst against its own delay.
+
+        Args:
+            lateness: of each link.
+            links: the table of links by second.
+        """
+        counted = [link for link in lateness if link.messages >= LEAST_MESSAGES]
+        late = [(word, link) for link in counted if (word := graded(link.p99_low_s, self._limit_s))]
+        if late:
+            word, worst = max(late, key=lambda each: each[1].p99_low_s)
+            others = f" ({len(late) - 1} more links above half the limit)" if len(late) > 1 else ""
+            yield Finding(
+                word,
+                f"release lateness: p99 {format_s(worst.p99_s)} on {worst.name} ({worst.messages} messages)"
+                f"{self._process(worst.target)}, limit {format_s(exceeded(word, self._limit_s))}{others}; try a larger "
+                f"time_scale, a lower rate or an idle host{self._when_latest(worst, links)}",
+                "release lateness",
+            )
+        yield from self._later_than_delay(counted, links)
+
+    def slips(self, requests: Table) -> Iterable[Finding]:
+        """The root that was latest with its arrivals."""
+        slip_s = (requests["sent_at_s"] - requests["held_s"] - requests["planned_at_s"]) * (
+            self._scenario.time_scale
+        )
+        if "attempts" in requests:  # the instants are those of the last attempt, which is late by design
+            slip_s = np.where(requests["attempts"] > 1, np.nan, slip_s)
+        slip_s = np.where(self._held_up(requests), np.nan, slip_s)
+        worst: tuple[float, str, float] | None = None
+        for root in dict.fromkeys(requests["root"].tolist()):
+            mine = np.where(requests["root"] == root, slip_s, np.nan)
+            if np.isfinite(mine).sum() < LEAST_MESSAGES:
+                continue
+            at_s = float(requests["planned_at_s"][int(np.nanargmax(mine))])
+            found = (quantile(mine, 0.99), root, at_s)
+            worst = found if worst is None or found[0] > worst[0] else worst
+        if worst is not None and (word := graded(worst[0], self._limit_s)):
+            slip, root, at_s = worst
+            yield Finding(
+                word,
+                f"generator slip: p99 {format_s(slip)} at {root}{self._process(root)}, largest at {at_s:.3f} s, limit "
+                f"{format_s(exceeded(word, self._limit_s))}; try a lower rate, more roots or an idle host"
+                f"{self._explain(at_s, NEAR_S)}",
+                "generator slip",
+            )
+
+    def stalls(self, processes: Table) -> Iterable[Finding]:
+        """The longest pass of a loop, and the latest timer."""
+        if not row_count(processes):
+            return
+        for column, what in (("stall_s", "stall"), ("loop_lag_s", "timer lag")):
+            values = np.nan_to_num(processes[column])
+            i = int(np.argmax(values))
+            word = graded(float(values[i]), self._stall_limit_s)
+            if word:
+                when, at_s, near_s = self._instant(processes, i, column)
+                yield Finding(
+                    word,
+                    f"{what}: {format_s(float(values[i]))} at {processes['node'][i]} {when}, limit "
+                    f"{format_s(exceeded(word, self._stall_limit_s))}; try fewer processes, a lower rate or an idle host"
+                    f"{_inner_pauses(processes, i)}{self._explain(at_s, near_s)}",
+                    what,
+                )
+
+    def faults(self, faults: Table, ended_s: float) -> Iterable[Finding]:
+        """The fault that its nodes made or healed latest, and any that a node did not make."""
+        if not row_count(faults) or "applied_at_s" not in faults:
+            return
+        latest: tuple[float, str, float] = (0.0, "", 0.0)
+        for planned, done, what in (
+            ("planned_at_s", "applied_at_s", "set in"),
+            ("heal_planned_at_s", "healed_at_s", "healed"),
+        ):
+            late_s = np.nan_to_num((faults[done] - faults[planned]) * self._scenario.time_scale)
+            i = int(np.argmax(late_s))
+            if late_s[i] > latest[0] and faults[planned][i] < ended_s:
+                text = f"{faults['target'][i]}, {faults['parameters'][i]}, {what}"
+                latest = (float(late_s[i]), text, float(faults[planned][i]))
+        word = graded(latest[0], self._stall_limit_s)
+        if word:
+            yield Finding(
+                word,
+                f"fault latency: {format_s(latest[0])} from {latest[2]:.3f} s until the last of its nodes had done it "
+                f"({latest[1]}), limit {format_s(exceeded(word, self._stall_limit_s))}; try an idle host"
+                f"{self._explain(latest[2], latest[0] + NEAR_S)}",
+                "fault latency",
+            )
+        yield from self._unapplied(faults, ended_s)
+
+    def _unapplied(self, faults: Table, ended_s: float) -> Iterable[Finding]:
+        """Faults that fewer nodes acknowledged than they touch; where some kill, a dead node may be the reason."""
+        if any(fault.words.kill for fault in fault_plan(self._scenario, self._topology)):
+            return
+        due = faults["planned_at_s"] < ended_s - NEAR_S / self._scenario.time_scale
+        short = due & (faults["nodes_applied"] < faults["nodes_expected"])
+        if short.any():
+            i = int(np.argmax(short))
+            yield Finding(
+                "invalid",
+                f"fault at {faults['planned_at_s'][i]:.3f} s ({faults['target'][i]}, {faults['parameters'][i]}): "
+                f"{faults['nodes_applied'][i]} of {faults['nodes_expected'][i]} nodes made it",
+                "fault latency",
+            )
+
+    def _later_than_delay(self, counted: Sequence[LinkLateness], links: Table) -> Iterable[Finding]:
+        scale = self._scenario.time_scale
+        delays = {
+            (link.source, link.target, link.path): link.effect.delay_s * scale
+            for link in self._topology.links
+        }
+        beyond = [
+            (link, delay_s)
+            for link in counted
+            if link.p99_low_s > (delay_s := delays.get((link.source, link.target, link.path), 0.0)) > 0
+        ]
+        if beyond:
+            worst, delay_s = max(beyond, key=lambda each: each[0].p99_low_s / each[1])
+            yield Finding(
+                "suspect",
+                f"release lateness: p99 {format_s(worst.p99_s)} on {worst.name} exceeds that link's own delay of "
+                f"{format_s(delay_s)} in run time{self._process(worst.target)}; try a larger time_scale"
+                f"{self._when_latest(worst, links)}",
+                "release lateness",
+            )
+
+    def _when_latest(self, link: LinkLateness, links: Table) -> str:
+        """The second in which a link was latest, and what the machine did then."""
+        if not row_count(links) or "lateness_s_max" not in links:
+            return ""
+        mine = (links["source"] == link.source) & (links["target"] == link.target)
+        mine &= links["path"] == link.path
+        late_s = np.where(mine, np.nan_to_num(links["lateness_s_max"]), -1.0)
+        i = int(np.argmax(late_s))
+        if late_s[i] <= 0.0:
+            return ""
+        at_s, scale = float(links["at_s"][i]), self._scenario.time_scale
+        said = f"; largest {format_s(float(late_s[i]))} in the second up to {at_s:.1f} s"
+        return said + self._host.explain(at_s - SECOND_S / scale, at_s + 0.5 / scale)
+
+    def _instant(self, processes: Table, row: int, column: str) -> tuple[str, float, float]:
+        """When it was, in words; the instant; how far around it to look, wall time."""
+        at_s = float(processes["at_s"][row])
+        began_s = float(processes["stall_at_s"][row]) if "stall_at_s" in processes else math.nan
+        if column == "stall_s" and math.isfinite(began_s):
+            return f"at {began_s:.3f} s", began_s, NEAR_S + float(processes["stall_s"][row])
+        return f"in the second up to {at_s:.3f} s", at_s, 1.0
+
+    def _held_up(self, requests: Table) -> Mask:
+        """The requests that arrived while a fault had stopped their root: it sent them late by no fault of the host."""
+        at_s = requests["planned_at_s"]
+        held_up = np.zeros(len(at_s), dtype=bool)
+        for fault in fault_plan(self._scenario, self._topology):
+            if fault.words.pause:
+                for node in fault.nodes:
+                    held_up |= (requests["root"] == node) & (at_s >= fault.at_s) & (at_s < fault.until_s)
+        return held_up
+
+    def _process(self, node: str) -> str:
+        """The process of a node, where it is not its own."""
+        process = self._homes.get(node, node)
+        return "" if process == node else f" in process {process}"
+
+    def _explain(self, at_s: float, near_s: float) -> str:
+        near_s /= self._scenario.time_scale
+        return self._host.explain(at_s - near_s, at_s + near_s)
+
+
+def _inner_pauses(processes: Table, row: int) -> str:
+    """What the process itself did in that second that takes time: writing its log, collecting garbage."""
+    said = []
+    for column, what in (("log_pause_s", "writing its log"), ("collector_pause_s", "collecting garbage")):
+        pause_s = float(processes[column][row]) if column in processes else 0.0
+        if pause_s > float(processes["stall_s"][row]) / 2.0 and pause_s > 0.0:
+            said.append(f"{what} took {format_s(pause_s)} of it")
+    return f"; {', '.join(said)}" if said else ""
