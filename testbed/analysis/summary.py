@@ -42,6 +42,7 @@ from testbed.analysis.records import (
 )
 from testbed.analysis.resending import resending_figures
 from testbed.analysis.routing import routing_figures
+from testbed.analysis.scaling import server_counts
 from testbed.analysis.server_shares import server_share_figures
 from testbed.analysis.settling import changes_s, settled_sojourn_s, shares_settled_s
 from testbed.analysis.slowdown import slowdown
@@ -276,6 +277,9 @@ def _cells(scenario: Scenario, tables: Tables, counted: Table, window: Window) -
             "utilisation": busy[cell],
             **by_server[cell],
         }
+        scaled = server_counts(tables.get("scalings", {}), cell, window)
+        if scaled is not None:
+            figures[cell]["scaling"] = scaled
     return figures
 
 

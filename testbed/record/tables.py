@@ -82,6 +82,16 @@ LOGGED: dict[str, tuple[Column, ...]] = {
         Column("inside", "flag", "false: left out from now on; true: used again"),
         Column("cause", "text", "breaker, health, scaling; slow_start: used again, with a share that grows"),
     ),
+    # an autoscaler writes a row each time it looks
+    "scalings": (
+        _CELL,
+        _instant("at_s", "when it looked"),
+        _instant("measured_at_s", "of what it acts on; NaN: nothing yet"),
+        Column("measured", "float", "per server then in use, in the measure of its target"),
+        Column("wanted", "int", "servers, by the rule; what becomes of it hangs on cooldown and down_after"),
+        Column("in_use", "int", "servers that take requests"),
+        Column("starting", "int", "servers that start up"),
+    ),
     # a late reply: the request had timed out at the root before
     "late_replies": (_REQUEST, _ATTEMPT, _instant("replied_at_s", "reply received by the root")),
     # a leaf writes a row when a request leaves it
@@ -346,6 +356,8 @@ MERGED: dict[str, tuple[Column, ...]] = {
     ),
     # a row each time a balancer left a target out or took it in again
     "rotations": LOGGED["rotations"],
+    # a row per look of an autoscaler
+    "scalings": LOGGED["scalings"],
     # a row per report received at a root
     "observations": LOGGED["observations"],
     # a row per update of probabilities and cell

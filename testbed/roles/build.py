@@ -13,6 +13,7 @@ from functools import partial
 from testbed.draw import key_base, uniform
 from testbed.roles.admission import LimitedLeaf, LimitedServer
 from testbed.roles.attempt_keys import AttemptKeys, PlainWorld
+from testbed.roles.autoscaler import Autoscaler, ReportTap
 from testbed.roles.cancelling import CancellingLeaf
 from testbed.roles.changes import Changes
 from testbed.roles.environment import Environment, Role
@@ -111,11 +112,27 @@ def build_role(name: str, world: World, env: Environment) -> Role:
         "server": _build_server,
     }
     role: Role
+    scaled = node.kind == "leaf" and world.scenario.cells[node.cell].autoscaler is not None
+    tap = ReportTap(env) if scaled else None
+    outside = tap or env
     if node.kind == "server" or not retries_requests(world.scenario):
-        role = builders[node.kind](node, world, env)
+        role = builders[node.kind](node, world, outside)
     else:
-        role = AttemptKeys(builders[node.kind](node, world, PlainWorld(env)))
+        role = AttemptKeys(builders[node.kind](node, world, PlainWorld(outside)))
+    if tap is not None:
+        role = _autoscaled(role, node, world, tap)
     return taken_once(_with_health(role, node, world, env), world.scenario)
+
+
+def _autoscaled(role: Role, node: Node, world: World, tap: ReportTap) -> Role:
+    """A leaf, behind the autoscaler of its cell."""
+    scenario = world.scenario
+    words = scenario.cells[node.cell].autoscaler
+    assert words is not None, f"{node.cell} has an autoscaler"
+    curve = cell_curve(scenario, node.cell, *_cell_means(scenario, node.cell))
+    phase_s = words.every * uniform(key_base(scenario.seed, node.name, "scale"), 0)
+    servers = world.topology.servers[node.cell]
+    return Autoscaler(role, tap, node.cell, node.name, servers, words, curve, phase_s)
 
 
 def _with_health(role: Role, node: Node, world: World, env: Environment) -> Role:

@@ -10,7 +10,15 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from testbed.scenario.quantity import Percent
-from testbed.scenario.words import DurationFromZero, Loss, PositiveCount, PositiveDuration, Words, one_of
+from testbed.scenario.words import (
+    DurationFromZero,
+    Loss,
+    Positive,
+    PositiveCount,
+    PositiveDuration,
+    Words,
+    one_of,
+)
 
 Retryable = Literal["failed", "timed_out", "shed"]
 
@@ -106,6 +114,48 @@ class SlowStartWords(Words):
 
     over: PositiveDuration
     least: Annotated[Percent, Field(gt=0, le=1)] = 0.1
+
+
+class AutoscalerWords(Words):
+    """How many servers of a cell are in use, by what its leaf reports.
+
+    Attributes:
+        in_flight, queued, utilisation: the target, one of them: requests per server, or share of a server's capacity.
+        every: between two looks.
+        reaction: age of the measurement that is acted upon.
+        start_up: from the order of a server until it takes requests.
+        min, max, start: servers at the least, at the most (those of the cell), and at the beginning (the least).
+        cooldown: no change for so long after one.
+        down_after: down to no less than the most wanted in this time.
+        tolerance: no change while the measurement is within this share of the target.
+    """
+
+    in_flight: Positive | None = None
+    queued: Positive | None = None
+    utilisation: Annotated[Percent, Field(gt=0, le=1)] | None = None
+    every: PositiveDuration = 1.0
+    reaction: DurationFromZero = 0.0
+    start_up: DurationFromZero = 0.0
+    min: PositiveCount = 1
+    max: PositiveCount | None = None
+    start: PositiveCount | None = None
+    cooldown: DurationFromZero = 0.0
+    down_after: DurationFromZero = 0.0
+    tolerance: Loss = 0.1
+
+    @model_validator(mode="after")
+    def _check(self) -> AutoscalerWords:
+        one_of(self, "in_flight", "queued", "utilisation")
+        if self.max is not None and self.max < self.min:
+            raise ValueError("max is below min")
+        if self.start is not None and not self.min <= self.start <= (self.max or self.start):
+            raise ValueError("start is to lie between min and max")
+        return self
+
+    @property
+    def target(self) -> float:
+        """The target, whatever its measure."""
+        return self.in_flight or self.queued or self.utilisation or 1.0
 
 
 class BreakerWords(Words):

@@ -16,7 +16,7 @@ from testbed.scenario.link_words import LinkLine
 from testbed.scenario.policy_words import Policy
 from testbed.scenario.quantity import Dimension, Rate, Step, WallDuration
 from testbed.scenario.relative import Relative
-from testbed.scenario.resilience_words import HealthChecks, Hedging, Limit, Retries
+from testbed.scenario.resilience_words import AutoscalerWords, HealthChecks, Hedging, Limit, Retries
 from testbed.scenario.words import (
     Count,
     DurationFromZero,
@@ -329,6 +329,7 @@ class Cell(Words):
     step_tokens: PositiveCount | None = None
     prefix_cache_tokens: PositiveCount | None = None
     limit: Limit | None = None
+    autoscaler: AutoscalerWords | None = None
     leaf: Leaf = Leaf()
     reports: Reports | None = None
     server_reports: Reports = Reports()
@@ -340,6 +341,11 @@ class Cell(Words):
             for key in ("max_sequences", "kv_tokens", "step_tokens", "prefix_cache_tokens"):
                 if getattr(self, key) is not None:
                     raise ValueError(f"{key} goes with a GPU profile; a service model has no such limit")
+        if self.autoscaler is not None:
+            if max(self.autoscaler.min, self.autoscaler.max or 1, self.autoscaler.start or 1) > self.servers:
+                raise ValueError("the autoscaler's min, start and max are numbers up to that of the servers")
+            if self.leaf.count > 1:
+                raise ValueError("an autoscaler goes with one leaf: several would scale apart")
         return self
 
 

@@ -150,7 +150,11 @@ def scenarios(draw: st.DrawFn) -> dict[str, Any]:
         {"profile": "small", "max_sequences": 4},
     )
     policies = (
-        {"kind": "random", "breaker": {"in_a_row": 2, "out_for": "200 ms"}},
+        {
+            "kind": "random",
+            "breaker": {"in_a_row": 2, "out_for": "200 ms"},
+            "slow_start": {"over": "200 ms"},
+        },
         {"kind": "least_cost", "view": "own_counts"},
         {"kind": "two_choices", "own_counts": "add", "decision_time": "5 ms"},
         {
@@ -176,6 +180,8 @@ def scenarios(draw: st.DrawFn) -> dict[str, Any]:
         "jitter": {"exponential": "8 ms"},
         "loss": draw(st.sampled_from(("0 %", "10 %"))),
     }
+    scaler = {"in_flight": 2.0, "every": "50 ms", "reaction": "50 ms", "start_up": "100 ms"}
+    checks = {"every": "100 ms", "unhealthy_after": 1, "healthy_after": 1}
     return {
         "name": "random",
         "duration": "1 s",
@@ -190,18 +196,21 @@ def scenarios(draw: st.DrawFn) -> dict[str, Any]:
                     **draw(st.sampled_from(({}, {}, {"limit": {"in_flight": 5}}))),
                     **maybe(draw, "retries", words_of_retries()),
                     **maybe(draw, "hedging", words_of_hedging()),
+                    **draw(st.sampled_from(({}, {"health_checks": checks}))),
                     "policy": draw(st.sampled_from(("inside", "asking"))),
-                    "count": draw(st.integers(1, 2)),
+                    "count": count,
                 },
+                **({"autoscaler": scaler} if count == 1 else {}),
             }
-            for name in ("us", "eu")
+            for name, count in (("us", draw(st.integers(1, 2))), ("eu", 2))
         },
         "roots": {
             name: {
                 "traffic": [
                     {"class": "sand", "policy": "one", "rate": "60 /s"},
                     {"class": "stone", "policy": "one", "rate": "20 /s"},
-                ]
+                ],
+                **draw(st.sampled_from(({}, {"health_checks": checks}))),
             }
             for name in "ab"
         },
