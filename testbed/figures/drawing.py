@@ -12,6 +12,7 @@ from testbed.figures.arm import DrawnArm
 from testbed.figures.decisions import draw_decisions
 from testbed.figures.in_flight import draw_in_flight
 from testbed.figures.lateness import draw_lateness
+from testbed.figures.scaling import draw_scaling
 from testbed.figures.shares import draw_shares
 from testbed.figures.sojourn import draw_sojourn
 from testbed.figures.split import draw_split
@@ -29,8 +30,11 @@ FIGURES: dict[str, Callable[[Sequence[DrawnArm]], Figure]] = {
 
 
 def draw_all(arms: Sequence[DrawnArm]) -> dict[str, Figure]:
-    """Every figure that these arms have data for; lateness only where an arm ran live."""
+    """Every figure that these arms have data for; lateness only where an arm ran live, scaling where cells scale."""
     figures = {stem: draw(arms) for stem, draw in FIGURES.items()}
+    scaled = [arm for arm in arms if row_count(arm.tables.get("scalings", {}))]
+    if scaled:
+        figures["scaling"] = draw_scaling(scaled)
     live = [
         arm for arm in arms if arm.summary["engine"] == "live" and row_count(arm.tables.get("lateness", {}))
     ]

@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from testbed.analysis.records import Tables
@@ -199,3 +200,19 @@ def test_faults_are_told_in_words():
     arm = DrawnArm("flow", scenario, {"faults": made_faults(scenario)}, {})
 
     assert faults_of(arm) == ["link cell.us -> root.* observation: delay 2 s, loss 5 % at 3 s for good"]
+
+
+def test_arms_with_an_autoscaler_have_a_figure_of_their_servers():
+    arms = herding()
+    scenario, tables = arms["greedy"]
+    looks = {"cell": ["us", "us"], "at_s": [1.0, 2.0], "wanted": [3, 5], "in_use": [3, 4]}
+    arms["greedy"] = (
+        scenario,
+        {**tables, "scalings": {name: np.array(each) for name, each in looks.items()}},
+    )
+
+    figure = draw_all(drawn(arms))["scaling"]
+
+    (panel,) = figure.axes
+    assert panel.get_title(loc="left") == "greedy"
+    assert [line.get_ydata().tolist() for line in panel.lines[:2]] == [[3, 5], [3, 4]]
