@@ -31,11 +31,14 @@ class GroundTruth:
         self._roles = roles
         self.speeds = {name: 1.0 for names in topology.servers.values() for name in names}
         self._servers: dict[str, tuple[str, ...]] = {name: (name,) for name in self.speeds}
-        self._links = {name: [each for each in links if each.link.target == name] for name in self.speeds}
+        self._links: dict[str, list[RequestLink]] = {name: [] for name in (*self.speeds, *topology.servers)}
+        for each in links:
+            node = topology.nodes[each.link.target]
+            if node.kind == "server":
+                self._links[node.name].append(each)
+            self._links[node.cell].append(each)
         for cell, servers in topology.servers.items():
-            nodes = {*servers, *topology.leaves[cell]}
             self._servers[cell] = servers
-            self._links[cell] = [each for each in links if each.link.target in nodes]
 
     def __call__(self, target: str) -> Truth:
         """The truth of a cell or a server by its name."""

@@ -391,6 +391,8 @@ class VirtualEngine:
         now_s = self.now_s
         for channel in self._channels:
             sent, delivered = channel.posted, channel.handed
+            if not (sent or delivered or channel.model.counts.dead):
+                continue  # as most of many thousands
             if sent or channel.model.counts.dead:
                 counts = channel.model.counts.take()
                 channel.source.record("sent", (channel.link.number, now_s, sent, *counts, channel.drawn_s))

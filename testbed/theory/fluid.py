@@ -28,8 +28,8 @@ _MOST_STEPS = 2_000_000  # a grid that holds more is a mistake
 _NO_SLOPE = 1e-300  # so that a cell at its cap divides 0 by 0 to 1
 _WORTH_WHILE = 5  # steps of a block, from which on all at once is faster
 _MOST_ROUNDS = 8  # of Newton's method: it settles in two to four
-_MOST_FADED = 300.0  # relaxation times in a block, beyond which its exponentials would overflow
-_SETTLED = 1e-10  # of the largest count
+_LEAST_LEFT = 1e-130  # of a difference at the end of a block: beyond, its inverse would overflow
+_SETTLED = 1e-6  # of the largest count that a round still moves: the next one would move it less than a hundredth of that
 
 
 @dataclass(frozen=True)
@@ -203,6 +203,7 @@ class _Solution:
         self._lines = np.arange(len(fluid.start))[:, None]
         self._rates_per_s = fluid.rates_per_s
         self._offset, self._part = _split(fluid.travel_s / spacing_s)
+        self._between = bool(self._part.any())  # some request arrives between two points of the grid
         self._primed = primed
         # A loop shorter than the grid is stretched to one step of it.
         self._view = math.floor(fluid.shortest_observation_s / spacing_s + 1e-9)
@@ -259,8 +260,10 @@ class _Solution:
     def _arriving(self, first: int, last: int) -> Floats:
         """Requests per second that reach each cell, at the indices first to last; shape (indices, cells)."""
         sent = self._sent(np.arange(first - 1, last + 1)[:, None, None] - self._offset)
-        arriving = sent[1:] + self._part * (sent[:-1] - sent[1:])
-        return np.asarray(np.tensordot(self._rates_per_s, arriving, axes=(0, 1)))
+        arriving = sent[1:]
+        if self._between:
+            arriving = arriving + self._part * (sent[:-1] - arriving)
+        return np.asarray(np.einsum("i,kij->kj", self._rates_per_s, arriving))
 
     def _sent(self, index: NDArray[np.intp]) -> Floats:
         """Shares at these indices; before the start those of the start, or none."""
@@ -283,25 +286,30 @@ def _one_by_one(cells: RateFamily, start: Floats, arriving: Floats, spacing_s: f
 def _all_at_once(cells: RateFamily, start: Floats, arriving: Floats, spacing_s: float) -> Floats | None:
     """The same path by Newton's method for all steps together, several times as fast; None where it does not settle.
 
-    With l linearised about a guess the steps are a linear recurrence, whose solution is a sum; the solution is the next
-    guess. A corner of l (a cap) or a cell that runs empty may keep it from settling.
+    With the steps linearised about a guess they are a linear recurrence, whose solution is a sum; the solution is the
+    next guess. A corner of l (a cap) or a cell that runs empty may keep it from settling.
     """
-    before = np.broadcast_to(start, arriving.shape)  # N at the beginning of each step
+    before = np.empty(arriving.shape)  # N at the beginning of each step
+    before[0] = start
+    steady = arriving[:-1] - cells.rate_per_s(start)
+    before[1:] = np.maximum(start + spacing_s * steady.cumsum(axis=0), 0.0)  # as if no cell changed its rate
     for _ in range(_MOST_ROUNDS):
-        slope_per_s = np.maximum(cells.slope_per_s(before), _NO_SLOPE)
-        relaxed = slope_per_s * spacing_s
-        faded = np.cumsum(relaxed, axis=0)
-        if faded[-1].max() > _MOST_FADED:
+        rate_per_s, slope_per_s, bend_per_s = cells.expansion(before)
+        slope_per_s = np.maximum(slope_per_s, _NO_SLOPE)
+        weight_s = np.expm1(-spacing_s * slope_per_s) / -slope_per_s
+        net_per_s = arriving - rate_per_s
+        # How much of a difference before a step is left after it; the weight falls by half a spacing times itself for
+        # each unit of slope, to first order.
+        kept = 1.0 - weight_s * (slope_per_s + 0.5 * spacing_s * bend_per_s * net_per_s)
+        left = kept.cumprod(axis=0)
+        if kept.min() <= 0.0 or left[-1].min() < _LEAST_LEFT:
             return None
-        left = np.exp(-faded)
-        gains = (
-            -np.expm1(-relaxed) / slope_per_s * (arriving - cells.rate_per_s(before) + slope_per_s * before)
-        )
-        path = left * (start + np.cumsum(gains / left, axis=0))
-        settled = np.concatenate((start[None], path[:-1]))
-        if np.abs(settled - before).max() <= _SETTLED * path.max():
+        gains = weight_s * net_per_s + (1.0 - kept) * before
+        path = left * (start + (gains / left).cumsum(axis=0))
+        moved = np.abs(path[:-1] - before[1:]).max()
+        if moved <= _SETTLED * path.max():
             return np.asarray(path) if path.min() >= 0.0 else None
-        before = settled
+        before[1:] = path[:-1]
     return None
 
 

@@ -20,6 +20,8 @@ Mask = NDArray[np.bool_]
 CostOf = Callable[[Floats], Floats]
 """Requests in flight as seen, shape (instants, lines, cells), to costs of the same shape."""
 
+HARDLY_MORE = 1.0 + 1e-12  # costs within this factor tie: rounding does not tell cells apart
+
 
 class Instants(Protocol):
     """When the lines of a rule look at what they know."""
@@ -106,7 +108,7 @@ class Greedy:
     def shares(self, costs: Floats, weights_s: Floats, before: Floats, allowed: Mask) -> Floats:
         """See `Rule`."""
         seen = np.where(allowed, costs, np.inf)
-        least = seen <= seen.min(axis=2, keepdims=True) * (1.0 + 1e-12)
+        least = seen <= seen.min(axis=2, keepdims=True) * HARDLY_MORE
         return np.asarray(least / least.sum(axis=2, keepdims=True))
 
 
@@ -121,11 +123,10 @@ class BetterOfTwo:
         """See `Rule`; cells that tie share what their ranks get."""
         count = allowed.sum(axis=1)[:, None]
         seen = np.where(allowed, costs, np.inf)
-        dearer = (seen[..., None, :] > seen[..., :, None]).sum(axis=3)
-        alike = (seen[..., None, :] == seen[..., :, None]).sum(axis=3) - 1
+        dearer = seen[..., None, :] > (seen * HARDLY_MORE)[..., :, None]  # [..., i, j]: j than i
         # forbidden cells are dearer than all, and do not take part
-        wins = dearer - (allowed.shape[1] - count) + alike / 2
-        shares = np.where(allowed, 2.0 * wins / np.maximum(count * (count - 1), 1), 0.0)
+        ahead = dearer.sum(axis=3) - dearer.sum(axis=2) - (allowed.shape[1] - count)
+        shares = np.where(allowed, (count - 1 + ahead) / np.maximum(count * (count - 1), 1), 0.0)
         return np.asarray(np.where((count == 1) & allowed, 1.0, shares))
 
 

@@ -31,6 +31,9 @@ class RateFamily(Protocol):
     def slope_per_s(self, in_flight: Floats) -> Floats:
         """l'(N), from 0."""
 
+    def expansion(self, in_flight: Floats) -> tuple[Floats, Floats, Floats]:
+        """l(N), l'(N) and l''(N), which share most of their work; per second."""
+
     def marginal_s(self, in_flight: Floats) -> Floats:
         """dN/dr = 1/l'(N), cut where the family says so."""
 
@@ -71,6 +74,16 @@ class BatchCurves:
         n = in_flight / self.servers
         grown_s = self.alpha_s + self.beta_s * n
         return np.asarray(np.where(n <= self.n_cap, self.alpha_s / (grown_s * grown_s), 0.0))
+
+    def expansion(self, in_flight: Floats) -> tuple[Floats, Floats, Floats]:
+        """As the protocol says; l'' = -2 beta / (alpha + beta n) / k times l'."""
+        n = in_flight / self.servers
+        within = np.minimum(n, self.n_cap)
+        grown_s = self.alpha_s + self.beta_s * within
+        each_per_s = within / grown_s
+        slope_per_s = np.where(n <= self.n_cap, self.alpha_s / (grown_s * grown_s), 0.0)
+        bend_per_s = slope_per_s * (-2.0 * self.beta_s / self.servers) / grown_s
+        return self.servers * each_per_s, slope_per_s, bend_per_s
 
     def marginal_s(self, in_flight: Floats) -> Floats:
         """As the class says."""
@@ -127,6 +140,11 @@ class ExponentialSaturation:
         """(C / N0) exp(-N / N0)."""
         return np.asarray(self.capacity_per_s / self.half * np.exp(-in_flight / self.half))
 
+    def expansion(self, in_flight: Floats) -> tuple[Floats, Floats, Floats]:
+        """As the protocol says; l'' = -l' / N0."""
+        slope_per_s = self.slope_per_s(in_flight)
+        return self.capacity_per_s - self.half * slope_per_s, slope_per_s, -slope_per_s / self.half
+
     def marginal_s(self, in_flight: Floats) -> Floats:
         """(N0 / C) exp(N / N0)."""
         return np.asarray(self.half / self.capacity_per_s * np.exp(in_flight / self.half))
@@ -171,6 +189,10 @@ class ClippedServers:
     def slope_per_s(self, in_flight: Floats) -> Floats:
         """mu below k, then 0."""
         return np.asarray(np.where(in_flight < self.servers, self.rate_each_per_s, 0.0))
+
+    def expansion(self, in_flight: Floats) -> tuple[Floats, Floats, Floats]:
+        """As the protocol says; l'' = 0 but for the corner."""
+        return self.rate_per_s(in_flight), self.slope_per_s(in_flight), np.zeros(in_flight.shape)
 
     def marginal_s(self, in_flight: Floats) -> Floats:
         """1/mu below k, then `ceiling` / mu."""

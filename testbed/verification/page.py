@@ -7,8 +7,9 @@ from pathlib import Path
 
 from testbed.errors import RunError
 from testbed.verification.catalogue import entries
-from testbed.verification.finding import Finding, Illustration
+from testbed.verification.finding import Finding
 from testbed.verification.table import COLUMNS, summary_line, verdict, words
+from testbed.verification.work import Picture, Result
 
 _UNFINISHED = "**The verification has not come to its end: this is what it had found until then.**"
 
@@ -34,21 +35,20 @@ class Page:
         self._command = f"testbed verify {'--quick' if quick else '--full'}{' --live' if live else ''} --out"
         self._entries = entries(live)
         self._findings: list[Finding] = []
-        self._illustrations: list[Illustration] = []
+        self._pictures: list[Picture] = []
         self.files = [path]
 
-    def add(self, result: Finding | Illustration) -> None:
+    def add(self, result: Result) -> None:
         """A result has come.
 
         Raises:
             RunError: the page cannot be written.
         """
-        if isinstance(result, Finding):
-            self._findings.append(result)
-        else:
-            self._illustrations.append(result)
         try:
-            if isinstance(result, Illustration):
+            if isinstance(result, Finding):
+                self._findings.append(result)
+            else:
+                self._pictures.append(result)
                 self._save(result)
             self._write(_UNFINISHED)
         except OSError as error:
@@ -65,10 +65,10 @@ class Page:
         except OSError as error:
             raise RunError(f"writing {self._path}: {error.strerror}") from error
 
-    def _save(self, illustration: Illustration) -> None:
-        path = self._path.parent / "figures" / f"{illustration.stem}.png"
+    def _save(self, picture: Picture) -> None:
+        path = self._path.parent / "figures" / f"{picture.stem}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
-        illustration.figure.savefig(path)
+        path.write_bytes(picture.png)
         self.files.append(path)
 
     def _write(self, *remarks: str) -> None:
@@ -85,7 +85,7 @@ class Page:
         ]
         pictures = [
             f"![{each.caption}](figures/{each.stem}.png)\n\n{each.caption}\n"
-            for each in sorted(self._illustrations, key=lambda each: each.stem)
+            for each in sorted(self._pictures, key=lambda each: each.stem)
         ]
         head = [
             "# Verification",

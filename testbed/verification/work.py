@@ -5,13 +5,23 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from io import BytesIO
 from multiprocessing import get_context
 from typing import NamedTuple
 
 from testbed.verification.catalogue import chosen, entries
 from testbed.verification.finding import Finding, Illustration
 
-Result = Finding | Illustration
+
+class Picture(NamedTuple):
+    """A figure as drawn: the stem of its file, what one sees in it, and the PNG."""
+
+    stem: str
+    caption: str
+    png: bytes
+
+
+Result = Finding | Picture
 
 
 class Order(NamedTuple):
@@ -48,26 +58,45 @@ def all_results(order: Order, workers: int = 1) -> Iterator[Result]:
             yield from results_of(order, place)
         return
     # Children begin afresh: this process may have threads, which a forked one would not survive.
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        parts = [pool.submit(_gathered, order, place) for place in places]
+    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+    try:
+        parts = {pool.submit(_gathered, order, place): place for place in places}
         for part in as_completed(parts):
-            yield from part.result()
+            error = part.exception()
+            yield from [_failure(order, parts[part], error)] if error else part.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def results_of(order: Order, place: int) -> Iterator[Result]:
     """The results of one entry, by its place in the catalogue."""
     entry = entries(order.live)[place]
-    form = "quick" if order.quick else "full"
     try:
         for finding in entry.findings(order.quick):
             if not order.only or finding.target in order.only:
-                yield finding._replace(form=form)
+                yield finding._replace(form=_form(order))
         if order.drawn and entry.illustrations is not None:
-            yield from entry.illustrations(order.quick)
+            for illustration in entry.illustrations(order.quick):
+                yield _drawn(illustration)
     except Exception as error:  # whatever it is, the other entries have nothing to do with it
-        traceback.print_exception(error)
-        said = f"{type(error).__name__}: {error}"
-        yield Finding(entry.targets[0], "could not be worked out", "", "", "a result", said, "", False, form)
+        yield _failure(order, place, error)
+
+
+def _failure(order: Order, place: int, error: BaseException) -> Finding:
+    traceback.print_exception(error)
+    target = entries(order.live)[place].targets[0]
+    said = f"{type(error).__name__}: {error}"
+    return Finding(target, "could not be worked out", "", "", "a result", said, "", False, _form(order))
+
+
+def _drawn(illustration: Illustration) -> Picture:
+    png = BytesIO()
+    illustration.figure.savefig(png)
+    return Picture(illustration.stem, illustration.caption, png.getvalue())
+
+
+def _form(order: Order) -> str:
+    return "quick" if order.quick else "full"
 
 
 def _gathered(order: Order, place: int) -> list[Result]:

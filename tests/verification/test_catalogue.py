@@ -74,9 +74,9 @@ def test_a_target_that_fails_is_not_met_and_leaves_the_others_alone(two_entries,
     assert "in broken" in capsys.readouterr().err
 
 
-def test_two_workers_find_what_one_finds():
-    """The children import the catalogue anew, so these are true entries: the quickest."""
-    order = Order(quick=True, only=("V1", "V16"))
+def test_two_workers_find_and_draw_what_one_does():
+    """The children import the catalogue anew, so these are true entries: the quickest, and one with a figure."""
+    order = Order(quick=True, only=("V1", "V5"), drawn=True)
 
     assert set(all_results(order, workers=2)) == set(all_results(order))
 

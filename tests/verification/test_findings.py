@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.verification.finding import Illustration
+from testbed.verification.pictures import herding
 from testbed.verification.replicas import Scene, measure
 from testbed.verification.work import Order, all_results
 
@@ -20,9 +20,7 @@ def test_the_testbed_reproduces_this_target(target: str) -> None:
 
 
 def test_the_herd_is_drawn_with_a_caption() -> None:
-    found = all_results(Order(quick=True, only=("V5",), drawn=True))
-
-    (drawn,) = [each for each in found if isinstance(each, Illustration)]
+    (drawn,) = herding(quick=True)
 
     assert drawn.stem == "verification_herd"
     assert "equation (11)" in drawn.caption
