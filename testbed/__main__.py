@@ -20,7 +20,19 @@ from testbed.commands.options import errors
 from testbed.errors import InterruptError, RunError, ScenarioError, UsageError
 
 # Each is the function of that name in the module of that name in `testbed.commands`.
-COMMANDS = ("run", "check", "theory", "schema", "plot", "show", "compare", "control", "verify", "bench")
+COMMANDS = (
+    "run",
+    "check",
+    "theory",
+    "schema",
+    "plot",
+    "show",
+    "compare",
+    "control",
+    "verify",
+    "bench",
+    "doctor",
+)
 
 
 def command_line(words: Sequence[str]) -> typer.Typer:

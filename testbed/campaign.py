@@ -15,6 +15,7 @@ from testbed.console.suite_table import SuiteLine, print_scales, print_suite
 from testbed.console.summary_table import print_repeats, print_summary
 from testbed.errors import RunError, ScenarioError, UsageError
 from testbed.experiment import Finished, Options, exit_status, new_folder, refuse_oracles, run_scenario
+from testbed.fitness.at_start import start_warnings
 from testbed.record.run_folder import RunFolder
 from testbed.scenario.load import ScenarioFile
 from testbed.scenario.overrides import load_file, pairs_of
@@ -44,6 +45,8 @@ def run_seeds(
     first = load_file(scenario, orders.overrides, orders.seed, list(orders.arms))
     if orders.engine == "live":
         refuse_oracles(first)
+        for text in start_warnings(first.arms.values(), base.path):
+            console.print(f"warning: {text}", style="yellow", highlight=False, markup=False, soft_wrap=True)
     finished: list[Finished] = []
     for number in range(orders.repeat):
         each_seed = orders.seed if number == 0 else _seed_of(first) + number

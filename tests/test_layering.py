@@ -30,6 +30,7 @@ ORDER = [
     ["testbed.runtime"],
     ["testbed.theory"],
     ["testbed.analysis"],
+    ["testbed.fitness"],
     ["testbed.figures"],
     ["testbed.console"],
     ["testbed.experiment"],

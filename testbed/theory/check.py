@@ -6,7 +6,6 @@ Every part is a section of plain text cells, made for each arm; arms that agree 
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -15,6 +14,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from testbed.host.cores import usable_cores
 from testbed.routing.discrete_or_flow import Decision
 from testbed.scenario.fault_plan import Fault, fault_plan, until_text
 from testbed.scenario.load import ScenarioFile
@@ -80,7 +80,7 @@ def sections(arms: Mapping[str, Scenario], cores: int | None = None) -> list[Sec
     Raises:
         RunError: a trace is missing or malformed.
     """
-    cores = len(os.sched_getaffinity(0)) if cores is None else cores
+    cores = max(1, int(usable_cores().usable)) if cores is None else cores
     resolved = {name: resolve(scenario, cores) for name, scenario in arms.items()}
     found = [_arms_section(resolved)]
     for build in _BUILDERS:

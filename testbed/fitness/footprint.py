@@ -1,0 +1,104 @@
+"""What a live run of a scenario will need of the machine, found before anything starts; in wall time.
+
+The traffic is taken to divide over the cells by their capacity, at mean rates; messages of probes, polls and
+retries come on top.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from testbed.analysis.limits import lateness_limit_s
+from testbed.record.run_folder import file_name
+from testbed.scenario.process_map import homes, process_map
+from testbed.scenario.schema import Scenario
+from testbed.scenario.topology import Topology, build_topology, root_name
+from testbed.theory.caution import BUSY_MESSAGES_PER_S, reports_per_s
+from testbed.theory.loop_delay import PathDelays
+from testbed.theory.operating_point import at_capacity_split, demand
+
+BYTES_PER_REQUEST = 400.0  # logs and tables together: 280 were seen with sampled decisions
+BYTES_PER_REPORT = 250.0
+PROCESS_BYTES = 6e6  # of its own; the plan is shared
+
+
+class Footprint(NamedTuple):
+    """What it takes.
+
+    Attributes:
+        processes: of nodes.
+        messages_per_s: (process, messages that it handles, in and planned).
+        requests_per_s: mean rate.
+        reports_per_s: frames.
+        most_peers: processes that one process exchanges messages with, at most.
+        longest_name: of a socket, bytes.
+        transport: ipc or tcp.
+        disk_bytes: of logs and tables.
+        memory_bytes: of all processes' own.
+        limit_s: p99 of lateness that makes the run invalid.
+        smallest_delay_s: of a link; infinite where none has any.
+    """
+
+    processes: int
+    messages_per_s: tuple[tuple[str, float], ...]
+    requests_per_s: float
+    reports_per_s: float
+    most_peers: int
+    longest_name: int
+    transport: str
+    disk_bytes: float
+    memory_bytes: float
+    limit_s: float
+    smallest_delay_s: float
+
+    @property
+    def busy(self) -> list[str]:
+        """The processes that will keep a quarter of a core busy, or more."""
+        return [name for name, rate in self.messages_per_s if rate > BUSY_MESSAGES_PER_S]
+
+
+def footprint(scenario: Scenario) -> Footprint:
+    """Of an arm, unscaled.
+
+    Raises:
+        RunError: a trace is missing or malformed.
+    """
+    topology = build_topology(scenario)
+    scale = scenario.time_scale
+    wanted = demand(scenario, PathDelays(topology))
+    rates = dict.fromkeys(topology.nodes, 0.0)
+    for (root, _), rate in zip(wanted.lines, wanted.rates_per_s.tolist(), strict=True):
+        rates[root_name(root)] += 2.0 * rate / scale  # arrival and reply
+    for cell in at_capacity_split(wanted).cells:
+        words = scenario.cells[cell.cell]
+        for leaf in topology.leaves[cell.cell]:
+            rates[leaf] += 2.0 * cell.rate_per_s / scale / words.leaf.count  # request and reply
+        for server in topology.servers[cell.cell]:
+            rates[server] += cell.rate_per_s / scale / words.servers
+    processes = process_map(scenario, topology)
+    requests_per_s = float(wanted.rates_per_s.sum()) / scale
+    reports = reports_per_s(scenario, topology) / scale
+    duration_s = scenario.duration * scale
+    delays = [link.effect.delay_s * scale for link in topology.links if link.effect.delay_s > 0.0]
+    return Footprint(
+        len(processes),
+        tuple((name, sum(rates[node] for node in nodes)) for name, nodes in processes.items()),
+        requests_per_s,
+        reports,
+        _most_peers(topology, processes),
+        max(len(file_name(name).encode()) for name in processes),
+        scenario.live.transport,
+        duration_s * (requests_per_s * BYTES_PER_REQUEST + reports * BYTES_PER_REPORT),
+        len(processes) * PROCESS_BYTES,
+        lateness_limit_s(scenario, topology),
+        min(delays, default=float("inf")),
+    )
+
+
+def _most_peers(topology: Topology, processes: dict[str, tuple[str, ...]]) -> int:
+    home = homes(processes)
+    peers: dict[str, set[str]] = {name: set() for name in processes}
+    for link in topology.links:
+        peers[home[link.source]].add(home[link.target])
+        peers[home[link.target]].add(home[link.source])
+    return max(len(others - {name}) for name, others in peers.items())

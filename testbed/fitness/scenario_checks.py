@@ -1,0 +1,136 @@
+"""Whether a scenario fits: what its live run needs, held against the machine and, where that was measured, its speed."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from testbed.fitness.check import Check, held_against
+from testbed.fitness.footprint import Footprint
+from testbed.host.machine import Machine
+from testbed.runtime.sockets import PATH_BYTES
+from testbed.scenario.quantity import format_s
+
+SPARE_DESCRIPTORS = 64  # of a process, besides those of its peers
+DESCRIPTORS_PER_PEER = 3
+SPARE_SOCKETS = 8
+SOCKET_CAP = 65_535  # of a ZeroMQ context, whose default of 1,023 is raised to what a run needs
+PATH_REST = len("/testbed-XXXXXXXX/.99.ipc")
+REPORT_CPU_S = 60e-6  # of both ends, while wake-ups are not shared
+IDLE_CPU = 0.005  # of a core, of a process that waits
+COMFORTABLE = 0.7  # of the cores, and of the rate measured: beyond it queues of runnable processes build up
+
+
+class Speed(NamedTuple):
+    """What was measured of the machine.
+
+    Attributes:
+        requests_per_s: that it carries through root, leaf, server and back.
+        request_cpu_s: processor time of a request, all processes together.
+        lateness_p99_s: of a link at 1,000 messages a second.
+    """
+
+    requests_per_s: float
+    request_cpu_s: float
+    lateness_p99_s: float
+
+
+def cheap_checks(needs: Footprint, machine: Machine) -> list[Check]:
+    """What can be said without measuring."""
+    path = len(str(machine.temporary).encode()) + PATH_REST + needs.longest_name
+    sockets = [
+        held_against(
+            "ipc path",
+            PATH_BYTES,
+            path,
+            "bytes",
+            "set TMPDIR to a shorter folder, or live: {transport: tcp}",
+        )
+    ]
+    return [
+        held_against(
+            "busy processes",
+            machine.cores.usable,
+            len(needs.busy),
+            "at a time",
+            "they will wait for each other: raise time_scale, lower the rates, or group nodes with processes:",
+        )._replace(word="fits" if len(needs.busy) <= machine.cores.usable else "warning"),
+        held_against(
+            "memory",
+            machine.memory_bytes / 1e6,
+            needs.memory_bytes / 1e6,
+            "MB",
+            "group nodes with processes:",
+            comfortable=COMFORTABLE,
+        ),
+        held_against(
+            "processes",
+            machine.processes,
+            needs.processes,
+            "",
+            "group nodes with processes:, or raise ulimit -u",
+        ),
+        held_against(
+            "open files of a process",
+            machine.descriptors,
+            DESCRIPTORS_PER_PEER * needs.most_peers + SPARE_DESCRIPTORS,
+            "",
+            "raise ulimit -Hn, or group nodes with processes:",
+        ),
+        held_against(
+            "sockets of a process",
+            SOCKET_CAP,
+            needs.most_peers + SPARE_SOCKETS,
+            "",
+            "group nodes with processes:",
+        ),
+        *(sockets if needs.transport == "ipc" else []),
+        held_against(
+            "disk",
+            machine.disk_bytes / 1e6,
+            needs.disk_bytes / 1e6,
+            "MB",
+            "free some, or --out on another disk",
+            comfortable=COMFORTABLE,
+        ),
+    ]
+
+
+def speed_checks(needs: Footprint, machine: Machine, speed: Speed) -> list[Check]:
+    """What the measured speed has to say."""
+    cores = (
+        needs.requests_per_s * speed.request_cpu_s
+        + needs.reports_per_s * REPORT_CPU_S
+        + needs.processes * IDLE_CPU
+    )
+    advice = "raise time_scale, or lower the rates"
+    return [
+        held_against("cores in use", machine.cores.usable, cores, "cores", advice, comfortable=COMFORTABLE),
+        held_against(
+            "requests", speed.requests_per_s, needs.requests_per_s, "/s", advice, comfortable=COMFORTABLE
+        ),
+        _lateness(needs, speed),
+    ]
+
+
+def warnings(checks: list[Check]) -> list[str]:
+    """Those that do not fit, or only just, in words."""
+    return [
+        f"{each.name}: {each.has}{f', {each.needs} needed' if each.needs else ''}: {each.advice}"
+        for each in checks
+        if each.word in ("warning", "does not fit")
+    ]
+
+
+def _lateness(needs: Footprint, speed: Speed) -> Check:
+    """The p99 of a quiet link against what the verdict allows, and against the smallest delay of a link."""
+    late_s = speed.lateness_p99_s
+    is_beyond, is_close = late_s > needs.limit_s, late_s > min(needs.limit_s / 2.0, needs.smallest_delay_s)
+    return Check(
+        "lateness p99 of a link",
+        format_s(late_s),
+        f"below {format_s(needs.limit_s)}",
+        "does not fit" if is_beyond else "warning" if is_close else "fits",
+        f"a run would be {'invalid' if is_beyond else 'suspect'}: longer delays by time_scale, or an idle host"
+        if is_close or is_beyond
+        else "",
+    )

@@ -1,0 +1,105 @@
+"""The command: tables or JSON, and the exit status; on measurements made up."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from testbed import __main__
+from testbed.analysis.lateness import LinkLateness
+from testbed.benchmark.capability import Calibration, Capability, measured_checks
+from testbed.commands import doctor
+from testbed.host.cores import Cores
+from tests.fitness.made_machine import MACHINE
+
+SCENARIO = """
+name: small
+duration: 10 s
+cells: {us: {servers: 2, service: {slots: 4, fixed: 10 ms}}}
+roots: {west: {traffic: [{class: sand, rate: RATE /s, policy: even}]}}
+classes: {sand: {}}
+policies: {even: {kind: random}, greedy: {kind: least_cost}}
+links: [{from: "*", to: "*", delay: 20 ms}]
+arms: {even: {}, greedy: {roots.west.traffic.0.policy: greedy}}
+"""
+
+
+def capability(p99_s: float = 0.0003, others: float = 0.05, slow: float = 0.0) -> Capability:
+    link = LinkLateness("root.load", "a/leaf-1", "request", 2500, 6e-5, p99_s, p99_s, 0.001)
+    calibration = Calibration(np.linspace(0.0, 1e-4, 100), 1.0 + 9 * (slow > 0), slow, others)
+    return Capability(calibration, 20_000.0, link, link._replace(p50_s=4e-5), 0.2, 1e-4, 14_000.0)
+
+
+def call(
+    monkeypatch: pytest.MonkeyPatch, found: Capability, *words: str, rate: int = 100, folder: Path
+) -> int | None:
+    (folder / "scenario.yaml").write_text(SCENARIO.replace("RATE", str(rate)))
+    monkeypatch.setattr(doctor, "measure", lambda cores, on_step: found)
+    monkeypatch.setattr(doctor, "look_at_machine", lambda folder: MACHINE)
+    monkeypatch.setattr(sys, "argv", ["testbed", "doctor", *words])
+    with pytest.raises(SystemExit) as ended:
+        __main__.main()
+    return ended.value.code  # type: ignore[return-value]
+
+
+def test_a_scenario_that_fits_ends_with_0_and_arms_alike_share_a_table(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(tmp_path / "scenario.yaml")
+
+    assert call(monkeypatch, capability(), path, "--json", folder=tmp_path) == 0
+
+    said = json.loads(capsys.readouterr().out)
+    assert list(said) == ["fits", "machine", "measured", "arms even, greedy"]
+    assert said["fits"] is True
+    measured = {line["name"]: line["has"] for line in said["measured"]}
+    assert measured["smallest trustworthy delay"] == "3 ms"
+    assert measured["messages, bare pipeline"] == "80,000 /s"
+    assert measured["requests, records on"] == "14,000 /s (100 us of CPU each)"
+
+
+@pytest.mark.parametrize(("p99_s", "rate"), [(0.01, 100), (0.0003, 50_000)])
+def test_a_scenario_that_does_not_fit_ends_with_4(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    p99_s: float,
+    rate: int,
+) -> None:
+    """Too late for its delays; too many requests."""
+    status = call(monkeypatch, capability(p99_s), str(tmp_path / "scenario.yaml"), rate=rate, folder=tmp_path)
+
+    assert status == 4
+    assert "does not fit" in capsys.readouterr().out
+
+
+def test_without_a_scenario_the_machine_is_described(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, capability(0.01), folder=tmp_path) == 0
+
+    said = capsys.readouterr().out
+    assert "2 usable (2 allowed, no quota)" in said
+    assert "hop without delay" in said
+
+
+def test_a_wrong_scenario_is_told_before_anything_is_measured(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "wrong.yaml").write_text("name: x\n")
+
+    assert call(monkeypatch, capability(), str(tmp_path / "wrong.yaml"), folder=tmp_path) == 2
+
+
+def test_a_busy_or_slowed_machine_is_told() -> None:
+    def words(found: Capability) -> dict[str, str]:
+        checks = measured_checks(found, Cores(2, float("inf")), 1e9)
+        return {each.name: each.word for each in checks}
+
+    assert set(words(capability()).values()) == {"fits"}
+    assert words(capability(others=1.2))["other processes"] == "warning"
+    assert words(capability(slow=0.05))["speed of the processors"] == "warning"
