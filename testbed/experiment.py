@@ -15,8 +15,9 @@ from typing import Any, Protocol
 from testbed import __version__
 from testbed.analysis.summary import summarize_arm, summarize_run
 from testbed.errors import RunError, UsageError
-from testbed.figures.drawing import DrawnArm, draw_all
-from testbed.figures.page import save
+from testbed.figures.drawing import STEMS, DrawnArm, draw_all
+from testbed.figures.files import save_figures
+from testbed.figures.page import zoom
 from testbed.record.log import log_header
 from testbed.record.manifest import manifest, save_manifest, scenario_hash
 from testbed.record.merge import merge_run
@@ -147,7 +148,7 @@ def run_scenario(
     folder.summary.write_text(json.dumps(summary, indent=1, allow_nan=False) + "\n")
     finished = Finished(folder, summary, interrupted, [arm for arm in scenarios if arm not in summaries])
     if options.figures:
-        save_figures(folder, scenarios, summary)
+        save_figures(draw_all(_drawn(folder, scenarios, summary)), folder.figures)
     return finished
 
 
@@ -178,35 +179,52 @@ def with_orders(scenario: Scenario, outcome: RunOutcome) -> Scenario:
     return scenario.model_copy(update={"faults": (*scenario.faults, *lines)}) if lines else scenario
 
 
-def save_figures(folder: RunFolder, scenarios: dict[str, Scenario], summary: dict[str, Any]) -> list[Path]:
-    """Draw every figure of a run from its records; the paths of the files."""
-    drawn = [
-        DrawnArm(
-            arm, scenarios[arm], read_tables(folder.arm(arm).tables, numbered=True), summary["arms"][arm]
-        )
-        for arm in summary["arms"]
-    ]
-    folder.figures.mkdir(exist_ok=True)
-    paths = []
-    for stem, figure in draw_all(drawn).items():
-        path = folder.figures / f"{stem}.png"
-        save(figure, path)
-        paths.append(path)
-    return paths
-
-
-def redraw(folder: RunFolder) -> list[Path]:
+def redraw(
+    folder: RunFolder,
+    arms: Sequence[str] = (),
+    only: Sequence[str] = (),
+    out: Path | None = None,
+    span_s: tuple[float, float] | None = None,
+) -> list[Path]:
     """Draw the figures of a finished run again, from what lies in its folder alone; the paths of the files.
+
+    Args:
+        folder: of the run.
+        arms: to be drawn, in this order; all unless given.
+        only: stems of the figures; all unless given.
+        out: another folder for the files, whose names begin with the scenario's there; small ones, for a page.
+        span_s: the part of the time that figures over time show; all unless given.
 
     Raises:
         RunError: the folder is not a finished run.
+        UsageError: an arm or a figure that the run has not.
     """
     summary = load_summary(folder.summary)
     scenarios = {arm.name: load_scenario(arm.scenario).arms["main"] for arm in folder.arms()}
     lost = [arm for arm in summary["arms"] if arm not in scenarios]
     if lost:
         raise RunError(f"{folder.path} is damaged: the folders of the arms {', '.join(lost)} are missing")
-    return save_figures(folder, scenarios, summary)
+    for asked, known, option in ((arms, summary["arms"], "--arm"), (only, STEMS, "--only")):
+        for name in asked:
+            if name not in known:
+                raise UsageError(f"{option} {name}: not in {folder.path}; accepted: {', '.join(known)}")
+    chosen = {**summary, "arms": {arm: summary["arms"][arm] for arm in arms or summary["arms"]}}
+    figures = draw_all(_drawn(folder, scenarios, chosen), only)
+    if span_s is not None:
+        for figure in figures.values():
+            zoom(figure, *span_s)
+    if out is None:
+        return save_figures(figures, folder.figures)
+    return save_figures(
+        {f"{summary['name']}_{stem}": each for stem, each in figures.items()}, out, small=True
+    )
+
+
+def _drawn(folder: RunFolder, scenarios: dict[str, Scenario], summary: dict[str, Any]) -> list[DrawnArm]:
+    return [
+        DrawnArm(arm, scenarios[arm], read_tables(folder.arm(arm).tables, numbered=True), words)
+        for arm, words in summary["arms"].items()
+    ]
 
 
 def _run_engine(folder: ArmFolder, scenario: Scenario, text: str, engine: str, shown: Display) -> RunOutcome:

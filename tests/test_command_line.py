@@ -121,6 +121,7 @@ def test_show_plot_and_compare_work_on_the_folder_alone(folder):
     drawn = run(folder, "plot", "one").stdout.split()
     assert {Path(each).stem for each in drawn} == {
         "in_flight",
+        "servers",
         "shares",
         "sojourn",
         "split",
@@ -128,6 +129,10 @@ def test_show_plot_and_compare_work_on_the_folder_alone(folder):
         "decisions",
     }
     assert all((folder / each).stat().st_size > 10_000 for each in drawn)
+    choice = ("--only", "servers", "--arm", "weighted", "--from", "0.1 s", "--to", "500 ms", "--out", "page")
+    assert run(folder, "plot", "one", *choice).stdout.split() == ["page/small_servers.png"]
+    assert "accepted: random, weighted" in run(folder, "plot", "one", "--arm", "wighted", status=2).stderr
+    assert "does not lie after --from" in run(folder, "plot", "one", "--to", "0 s", status=2).stderr
     compared = run(folder, "compare", "one", "two").stdout
     keys = [line.split()[0] for line in compared.split("figures (")[0].splitlines() if "links[0]" in line]
     assert keys == ["arms.random.links[0].delay", "arms.weighted.links[0].delay"]

@@ -20,7 +20,7 @@ from testbed.benchmark.figure import Figure
 from testbed.benchmark.scenes import shipped
 from testbed.errors import RunError
 from testbed.figures.drawing import DrawnArm, draw_all
-from testbed.figures.page import save
+from testbed.figures.files import save
 from testbed.record.merge import merge_run
 from testbed.record.outcome import load_outcome
 from testbed.record.read import read_tables

@@ -27,6 +27,16 @@ KIND_COLOURS = {
 }
 OTHER_KIND = "#222222"  # policies of the user's own, and arms that mix kinds
 
+OUTCOME_COLOURS = {
+    "completed": "#A9D18E",
+    "failed": "#CC3311",
+    "timed_out": "#EE7733",
+    "shed": "#33BBEE",
+    "no_target": "#AA3377",
+    "lost": "#222222",
+    "unfinished": "#BBBBBB",
+}
+
 VERDICT_COLOURS = {"valid": "#22773A", "suspect": "#A86A00", "invalid": "#B2182B", "incomplete": "#B2182B"}
 FAULT_COLOUR = "#B2182B"
 WARMUP_COLOUR = "#888888"

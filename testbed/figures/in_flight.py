@@ -12,6 +12,7 @@ from testbed.figures.arm import DrawnArm, drawn_window
 from testbed.figures.colours import cell_colours
 from testbed.figures.fluid_overlay import dashed, theory_legend
 from testbed.figures.page import (
+    TIME_LABEL,
     arm_panels,
     caption,
     in_style,
@@ -46,7 +47,7 @@ def draw_in_flight(arms: Sequence[DrawnArm]) -> Figure:
                 dashed(panel, theory.at_s, line, colours.get(cell, "#000000"))
         shade_time(panel, arm, end_s)
         stamp(panel, arm, _swing(arm))
-        panel.set_xlabel("time (s)")
+        panel.set_xlabel(TIME_LABEL)
         peaks.append(float(in_flight.max()))
     panels[0].set_ylabel("requests in flight")
     if min(peaks) > 0 and max(peaks) > LOG_RATIO * min(peaks):

@@ -6,7 +6,6 @@ import math
 import textwrap
 from collections.abc import Callable, Sequence
 from functools import wraps
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ import numpy.typing as npt
 from matplotlib import rc_context
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
@@ -24,6 +22,7 @@ from matplotlib.transforms import ScaledTranslation
 
 from testbed.figures.arm import DrawnArm
 from testbed.figures.colours import FAULT_COLOUR, VERDICT_COLOURS, WARMUP_COLOUR, LineStyle
+from testbed.scenario.quantity import format_s
 
 DPI = 150
 MOST_COLUMNS = 4  # panels in a row, beyond which they would be too narrow to read
@@ -34,6 +33,8 @@ CAPTION_LINE_IN = 0.165
 CAPTION_LETTERS_PER_IN = 15.5
 MARGIN_IN = 0.12
 MOST_FAULTS_SAID = 4
+TIME_LABEL = "time (s)"
+FEW_ONSETS = 6  # of faults, up to which each gets a strong line
 
 STYLE: Any = {
     "font.family": "DejaVu Sans",
@@ -69,11 +70,6 @@ def in_style(draw: Draw) -> Draw:
         return figure
 
     return draw_in_style
-
-
-def save(figure: Figure, path: Path) -> None:
-    """Write a figure that is laid out as a PNG file. The figure's own way draws it once more, to lay it out anew."""
-    FigureCanvasAgg(figure).print_png(path)  # type: ignore[no-untyped-call]
 
 
 def new_page(title: str, caption: str, width_in: float, height_in: float) -> Figure:
@@ -146,13 +142,22 @@ def shade_time(axes: Axes, arm: DrawnArm, end_s: float) -> None:
     if arm.scenario.warmup > 0:
         axes.axvspan(0.0, min(arm.scenario.warmup, end_s), color=WARMUP_COLOUR, alpha=0.16, lw=0, zorder=0)
     faults = arm.tables["faults"]
-    for at_s, heal_s in dict.fromkeys(zip(faults["planned_at_s"], faults["heal_planned_at_s"], strict=True)):
+    spans = dict.fromkeys(zip(faults["planned_at_s"], faults["heal_planned_at_s"], strict=True))
+    onset_width = 0.9 if len(spans) <= FEW_ONSETS else 0.4  # many strong lines would hide the data
+    for at_s, heal_s in spans:
         if at_s < end_s:
             until_s = min(end_s, math.inf if math.isnan(heal_s) else heal_s)
             axes.axvspan(at_s, until_s, color=FAULT_COLOUR, alpha=0.08, lw=0, zorder=0)
-            axes.axvline(at_s, color=FAULT_COLOUR, lw=0.9, zorder=1)
+            axes.axvline(at_s, color=FAULT_COLOUR, lw=onset_width, zorder=1)
     axes.set_xlim(0.0, end_s)
     axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
+
+
+def zoom(figure: Figure, from_s: float, to_s: float) -> None:
+    """Show a part of the time alone, in a figure over time; the others stay as they are."""
+    for axes in figure.axes:
+        if axes.get_xlabel() == TIME_LABEL:
+            axes.set_xlim(from_s, to_s)
 
 
 def shading_legend(arms: Sequence[DrawnArm]) -> list[Artist]:
@@ -212,20 +217,29 @@ def caption(arms: Sequence[DrawnArm], said: str) -> str:
 
 
 def faults_of(arm: DrawnArm) -> list[str]:
-    """Each fault of an arm in words; of many, the first."""
+    """Each fault of an arm in words, those that come again in one; of many, the first."""
     faults = arm.tables["faults"]
     rows = zip(
         *(faults[name].tolist() for name in ("target", "parameters", "planned_at_s", "heal_planned_at_s")),
         strict=True,
     )
-    said = [_fault_said(*row) for row in rows]
+    onsets_s: dict[tuple[str, str, str], list[float]] = {}
+    for target, parameters, at_s, heal_s in rows:
+        length = "for good" if math.isnan(heal_s) else f"for {_seconds(round(heal_s - at_s, 9))}"
+        onsets_s.setdefault((target, parameters, length), []).append(at_s)
+    said = [_fault_said(*fault, at_s) for fault, at_s in onsets_s.items()]
     more = len(said) - MOST_FAULTS_SAID
     return said if more <= 0 else [*said[:MOST_FAULTS_SAID], f"{more} more"]
 
 
-def _fault_said(target: str, parameters: str, at_s: float, heal_s: float) -> str:
-    span = "for good" if math.isnan(heal_s) else f"for {heal_s - at_s:.6g} s"
-    return f"{target}: {parameters} at {at_s:.6g} s {span}"
+def _fault_said(target: str, parameters: str, length: str, onsets_s: Sequence[float]) -> str:
+    again = f", {len(onsets_s)} times up to {_seconds(onsets_s[-1])}" if len(onsets_s) > 1 else ""
+    return f"{target}: {parameters} at {_seconds(onsets_s[0])} {length}{again}"
+
+
+def _seconds(value_s: float) -> str:
+    """As in the scenario, which may say 20.49 s."""
+    return format_s(value_s) if 0 < value_s < 0.1 else f"{value_s:.6g} s"
 
 
 def time_bins(end_s: float, most: int = 600) -> npt.NDArray[np.float64]:

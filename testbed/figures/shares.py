@@ -15,6 +15,7 @@ from testbed.figures.arm import DrawnArm, drawn_window
 from testbed.figures.colours import cell_colours
 from testbed.figures.fluid_overlay import dashed, theory_legend
 from testbed.figures.page import (
+    TIME_LABEL,
     arm_panels,
     caption,
     in_style,
@@ -49,7 +50,7 @@ def draw_shares(arms: Sequence[DrawnArm]) -> Figure:
                 dashed(panel, theory.at_s, line, colours[cell])
         shade_time(panel, arm, drawn_window(arm).to_s)
         stamp(panel, arm, what)
-        panel.set_xlabel("time (s)")
+        panel.set_xlabel(TIME_LABEL)
     panels[0].set_ylabel("share of a root's requests")
     panels[0].set_ylim(-0.02, 1.02)  # so that all or nothing can be seen
     handles = [Line2D([], [], color=colour, lw=2.2, label=cell) for cell, colour in colours.items()]

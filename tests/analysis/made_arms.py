@@ -214,6 +214,8 @@ def made_samples(scenario: Scenario) -> Table:
         "cell": np.array([cell for cell, _ in servers for _ in at], object),
         "server": np.array([server for _, server in servers for _ in at], object),
         "at_s": np.tile(at, len(servers)),
+        "queued": np.zeros(len(at) * len(servers), int),
+        "running": np.ones(len(at) * len(servers), int),
         "busy_s": np.tile(0.5 * at, len(servers)),
     }
 

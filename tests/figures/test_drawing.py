@@ -56,7 +56,9 @@ def words_on(figure) -> str:
 
 
 def test_a_live_run_has_every_figure(arms):
-    assert list(draw_all(arms)) == ["in_flight", "shares", "sojourn", "split", "age", "decisions", "lateness"]
+    assert list(draw_all(arms)) == [
+        "in_flight", "servers", "shares", "sojourn", "split", "age", "decisions", "lateness"
+    ]  # fmt: skip
 
 
 def test_a_virtual_run_has_no_lateness():
@@ -119,9 +121,9 @@ def test_a_single_arm_and_many_arms_can_be_drawn(arms):
     one = drawn({"flow": herding()["flow"]})
     six = [replace(arms[i % 2], name=f"arm {i}") for i in range(6)]
 
-    assert len(draw_all(one)) == 7
+    assert len(draw_all(one)) == 8
     assert len(draw_in_flight(six).axes) == 6
-    assert len(draw_all(six)) == 7
+    assert len(draw_all(six)) == 8
 
 
 def test_a_run_without_requests_can_be_drawn():
@@ -131,13 +133,13 @@ def test_a_run_without_requests_can_be_drawn():
         drawn({"greedy": (scenario, made_tables(scenario, steady(1.0, 0.0, 0.0), rate_per_s=1e-9))})
     )
 
-    assert len(figures) == 7
+    assert len(figures) == 8
 
 
 def test_a_run_cut_short_in_its_warm_up_can_be_drawn():
     outcome = RunOutcome("live", "actual", ended_at_s=3.0, drained=False, interrupted=True)
 
-    assert len(draw_all(drawn(herding(), outcome))) == 7
+    assert len(draw_all(drawn(herding(), outcome))) == 8
 
 
 def test_lines_stay_short_however_many_requests(arms):
