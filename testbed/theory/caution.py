@@ -14,6 +14,7 @@ from testbed.scenario.view_words import ViewWords
 from testbed.theory.feedback import Feedback, acts_on_reports, interval_s, is_memoryless_enough
 from testbed.theory.loop_delay import PathDelays
 from testbed.theory.operating_point import Demand, OperatingPoint
+from testbed.theory.resilience_cautions import resilience_cautions
 from testbed.traffic.capacity import peak_rates
 
 MOST_LOAD = (
@@ -48,6 +49,7 @@ def cautions(
         *_of_jitter(topology),
         *_of_warmup(scenario, loops),
         *_of_processes(scenario, topology, wanted, optimum, cores),
+        *resilience_cautions(scenario),
     )
 
 
