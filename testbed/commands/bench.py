@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+import re
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
 
 from testbed.benchmark.catalogue import all_figures
+from testbed.benchmark.figure import Figure
 from testbed.benchmark.neighbours import refuse_busy_host
+from testbed.benchmark.soak import soak, soak_figures
 from testbed.benchmark.table import figure_data, figure_table
+from testbed.benchmark.verdict_trials import COUNT, RUN_S, trial_data, trial_figures, trial_table, trials
 from testbed.commands.options import JsonFlag, console, errors
+from testbed.errors import UsageError
+from testbed.scenario.quantity import parse_duration_s
+
+NOT_REACHED = 3
 
 
 def bench(
@@ -21,20 +30,84 @@ def bench(
         list[str] | None,
         typer.Option("--only", help="Only throughput, injection, start, virtual, merging or decision."),
     ] = None,
+    verdict: Annotated[
+        bool,
+        typer.Option(
+            "--verdict", help="Instead: runs alone and beside four hogs, and what the verdict says of them."
+        ),
+    ] = False,
+    count: Annotated[int, typer.Option("--count", help="So many of each, with --verdict.", min=1)] = COUNT,
+    soaked: Annotated[
+        str | None,
+        typer.Option(
+            "--soak", help="Instead: a run of this length, such as '30 min', and how its processes grow."
+        ),
+    ] = None,
     anyway: Annotated[
         bool, typer.Option("--anyway", help="Measure even beside a busy neighbour; the figures say little.")
     ] = False,
     json_: JsonFlag = False,
 ) -> None:
     """Measure what this machine carries; both sides of a ratio in the same run."""
+    if verdict and soaked is not None:
+        raise UsageError("--verdict and --soak are two measurements: give one of them")
+    length_s = 0.0 if soaked is None else _length_s(soaked)
     if not anyway:
         refuse_busy_host()
+    if verdict:
+        _verdict(count, json_)
+    elif soaked is not None:
+        _soak(length_s, json_)
+    else:
+        _measure(full, tuple(only or ()), json_)
+
+
+def _measure(full: bool, only: Sequence[str], json_: bool) -> None:
     figures = []
     with errors.status("measuring") as status:
-        for figure in all_figures(quick=not full, only=tuple(only or ())):
+        for figure in all_figures(quick=not full, only=only):
             figures.append(figure)
             status.update(f"measured: {figure.name}")
     if json_:
         print(json.dumps(figure_data(figures), indent=1))
     else:
         console.print(figure_table(figures))
+
+
+def _verdict(count: int, json_: bool) -> None:
+    found = []
+    with errors.status(f"{2 * count} runs of {RUN_S:.0f} s") as status:
+        for trial in trials(count):
+            found.append(trial)
+            status.update(
+                f"{len(found)} of {2 * count} runs; the last, beside {trial.hogs} hogs: {trial.verdict}"
+            )
+    if not json_:
+        console.print(trial_table(found))
+    _conclude(trial_figures(found), json_, {"trials": trial_data(found)})
+
+
+def _soak(length_s: float, json_: bool) -> None:
+    with errors.status(f"a run of {length_s:.0f} s"):
+        growths, ran = soak(length_s)
+    _conclude(soak_figures(growths, ran), json_, {"verdict": ran.summary["verdict"]})
+
+
+def _conclude(figures: Sequence[Figure], json_: bool, more: dict[str, Any]) -> None:
+    """Print, and end with 3 where an aim was missed."""
+    if json_:
+        print(json.dumps({"figures": figure_data(figures), **more}, indent=1))
+    else:
+        console.print(figure_table(figures))
+    raise typer.Exit(NOT_REACHED if any(each.reached is False for each in figures) else 0)
+
+
+def _length_s(text: str) -> float:
+    """Of a soak; 'm' stands for minutes here, which no other unit begins with."""
+    try:
+        length_s = parse_duration_s(re.sub(r"(\d)\s*m$", r"\1 min", text))
+    except ValueError as error:
+        raise UsageError(f"--soak: {error}; accepted: a time such as '30 min'") from error
+    if length_s <= 0.0:
+        raise UsageError(f"--soak: {text!r} is out of range; accepted: a time above 0")
+    return length_s
