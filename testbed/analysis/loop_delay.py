@@ -1,6 +1,7 @@
 """The loop delay of each root and cell: measured from the records, and predicted from the scenario.
 
-T_ij = request travel (root's sending to leaf's receipt) + mean age of the observation when it is used. It is used
+T_ij = request travel (root's sending to leaf's receipt) + mean age of the observation when it is used, and between
+the two the time that decisions take, which the scenario fixes. It is used
 at the updates of policies that move probabilities, each weighted by the time its shares were in effect, and at every
 request by policies that choose anew each time.
 The reply path and the update interval are not part of it.
@@ -31,6 +32,7 @@ from testbed.analysis.records import (
 from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import Topology, root_name
 from testbed.theory import loop_delay as theory
+from testbed.theory.path_delays import PathDelays
 from testbed.traffic.capacity import allowed_cells
 
 
@@ -43,11 +45,12 @@ class PairDelay(NamedTuple):
     travel_s: float
     age_s: float
     requests: int
+    decision_s: float = 0.0
 
     @property
     def loop_delay_s(self) -> float:
-        """Request travel and age of the observation together."""
-        return self.travel_s + self.age_s
+        """Age of the observation, decision and request travel together."""
+        return self.age_s + self.decision_s + self.travel_s
 
 
 def measured_loop_delays(scenario: Scenario, tables: Tables, window: Window) -> list[PairDelay]:
@@ -80,8 +83,15 @@ def measured_loop_delays(scenario: Scenario, tables: Tables, window: Window) -> 
     )
     keys = product(names[0], names[1], names[2])
     news = (heard[i * len(names[2]) + j] for i, _, j in product(*(range(len(each)) for each in names)))
+    decisions = {
+        (root_name(root), line.class_): theory.decision_s(scenario.policies[line.policy])
+        for root, spec in scenario.roots.items()
+        for line in spec.traffic
+    }
     return [
-        _pair(*key, *parts) for key, *parts in zip(keys, sent, used, news, strict=True) if row_count(parts[0])
+        _pair(*key, *parts)._replace(decision_s=decisions.get(key[:2], 0.0))
+        for key, *parts in zip(keys, sent, used, news, strict=True)
+        if row_count(parts[0])
     ]
 
 
@@ -94,7 +104,7 @@ def overall_loop_delay_s(pairs: list[PairDelay]) -> float:
 
 def predicted_loop_delay_s(scenario: Scenario, topology: Topology) -> float:
     """The prediction of the theory, the mean over lines of traffic and cells alike; NaN where all reports are lost."""
-    paths = theory.PathDelays(topology)
+    paths = PathDelays(topology)
     delays = [
         theory.loop_delay_s(scenario, paths, root, cell, scenario.policies[line.policy])
         for root, spec in scenario.roots.items()

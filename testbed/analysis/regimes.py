@@ -18,8 +18,8 @@ from testbed.scenario.fault_plan import fault_plan
 from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import build_topology, root_name
 from testbed.serving.rate_curve import RateCurve
-from testbed.theory.loop_delay import PathDelays
 from testbed.theory.operating_point import Demand, at_optimum, demand
+from testbed.theory.path_delays import PathDelays
 
 
 class Regime(NamedTuple):

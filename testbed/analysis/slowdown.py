@@ -17,7 +17,7 @@ from testbed.analysis.sojourn import Waits, percentiles, sojourns
 from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import Topology, root_name
 from testbed.serving.profile import Profile
-from testbed.theory.loop_delay import PathDelays
+from testbed.theory.path_delays import PathDelays
 from testbed.traffic.capacity import allowed_cells, cell_curve, cell_profile
 
 

@@ -14,8 +14,8 @@ from testbed.scenario.process_map import homes, process_map
 from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import Topology, build_topology, root_name
 from testbed.theory.caution import BUSY_MESSAGES_PER_S, reports_per_s
-from testbed.theory.loop_delay import PathDelays
 from testbed.theory.operating_point import at_capacity_split, demand
+from testbed.theory.path_delays import PathDelays
 
 BYTES_PER_REQUEST = 400.0  # logs and tables together: 280 were seen with sampled decisions
 BYTES_PER_REPORT = 250.0

@@ -12,8 +12,8 @@ from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import Effect, Topology, leaf_policy, oracles_of, reads_reports, reports_of
 from testbed.scenario.view_words import ViewWords
 from testbed.theory.feedback import Feedback, acts_on_reports, interval_s, is_memoryless_enough
-from testbed.theory.loop_delay import PathDelays
 from testbed.theory.operating_point import Demand, OperatingPoint
+from testbed.theory.path_delays import PathDelays
 from testbed.theory.resilience_cautions import resilience_cautions
 from testbed.traffic.capacity import peak_rates
 

@@ -26,7 +26,6 @@ from testbed.scenario.topology import Topology, build_topology, leaf_policy
 from testbed.theory.caution import cautions, reports_per_s
 from testbed.theory.feedback import Feedback, FlowStep, feedbacks
 from testbed.theory.line_step import line_decision, with_steps
-from testbed.theory.loop_delay import PathDelay, PathDelays
 from testbed.theory.operating_point import (
     CellState,
     Demand,
@@ -35,6 +34,7 @@ from testbed.theory.operating_point import (
     at_optimum,
     demand,
 )
+from testbed.theory.path_delays import PathDelay, PathDelays
 from testbed.traffic.capacity import allowed_cells, line_rates
 from testbed.traffic.plan import Plan, build_plan
 

@@ -24,8 +24,9 @@ from testbed.scenario.quantity import Step
 from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import build_topology
 from testbed.theory.feedback import interval_s, step_of
-from testbed.theory.loop_delay import PathDelays, loop_delay_s
+from testbed.theory.loop_delay import loop_delay_s
 from testbed.theory.operating_point import Demand, Floats, OperatingPoint, at_optimum, demand
+from testbed.theory.path_delays import PathDelays
 from testbed.theory.static_split import split_by
 
 

@@ -19,9 +19,10 @@ from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import reads_reports
 from testbed.serving.delayed_loop import Edge, Floats
 from testbed.theory.line_step import line_steps
-from testbed.theory.loop_delay import PathDelays, loop_delay_s
+from testbed.theory.loop_delay import loop_delay_s
 from testbed.theory.loop_edge import USED, loop_edges
 from testbed.theory.operating_point import Demand, OperatingPoint
+from testbed.theory.path_delays import PathDelays
 
 
 class FlowStep(NamedTuple):

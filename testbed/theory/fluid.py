@@ -29,7 +29,7 @@ _NO_SLOPE = 1e-300  # so that a cell at its cap divides 0 by 0 to 1
 _WORTH_WHILE = 5  # steps of a block, from which on all at once is faster
 _MOST_ROUNDS = 8  # of Newton's method: it settles in two to four
 _LEAST_LEFT = 1e-130  # of a difference at the end of a block: beyond, its inverse would overflow
-_SETTLED = 1e-6  # of the largest count that a round still moves: the next one would move it less than a hundredth of that
+_SETTLED = 1e-4  # of the largest count that a round still moves: the next would move a hundredth, less than the grid costs
 
 
 @dataclass(frozen=True)

@@ -42,9 +42,10 @@ from testbed.theory.fluid_rule import (
     Static,
 )
 from testbed.theory.line_step import with_steps
-from testbed.theory.loop_delay import PathDelays, reporters
 from testbed.theory.operating_point import Demand, Floats, OperatingPoint, at_optimum, demand
+from testbed.theory.path_delays import PathDelays
 from testbed.theory.rate_family import BatchCurves, of_curves
+from testbed.theory.report_timing import reporters
 from testbed.theory.static_split import split_by
 from testbed.traffic.capacity import cell_curve, token_means
 

@@ -10,8 +10,9 @@ from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import build_topology
 from testbed.theory.feedback import Feedback, feedbacks
 from testbed.theory.line_step import line_steps, with_steps
-from testbed.theory.loop_delay import PathDelays, loop_delay_s
+from testbed.theory.loop_delay import loop_delay_s
 from testbed.theory.operating_point import Demand, Floats, OperatingPoint, at_optimum, demand
+from testbed.theory.path_delays import PathDelays
 
 _ALIKE = 1e-6  # relative: cells, or delays, that differ by no more are equal
 

@@ -19,9 +19,10 @@ from testbed.scenario.policy_words import CriticalStep, DlbPolicy, FlowPolicy
 from testbed.scenario.quantity import Step
 from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import build_topology
-from testbed.theory.loop_delay import PathDelays, loop_delay_s
+from testbed.theory.loop_delay import loop_delay_s
 from testbed.theory.loop_edge import loop_edges
 from testbed.theory.operating_point import Demand, OperatingPoint, at_capacity_split, at_optimum, demand
+from testbed.theory.path_delays import PathDelays
 from testbed.traffic.capacity import cell_curve, line_means
 from testbed.traffic.work_transform import cell_transform
 

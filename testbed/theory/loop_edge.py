@@ -9,8 +9,9 @@ import numpy as np
 from testbed.scenario.policy_words import FlowPolicy
 from testbed.scenario.schema import Scenario
 from testbed.serving.delayed_loop import CellResponse, Edge, Floats
-from testbed.theory.loop_delay import PathDelays, observation_age_s
+from testbed.theory.loop_delay import observation_age_s, request_delay_s
 from testbed.theory.operating_point import CellState, Demand, OperatingPoint
+from testbed.theory.path_delays import PathDelays
 from testbed.theory.stability import Source, critical_factor
 from testbed.traffic.work_transform import cell_transform
 
@@ -70,7 +71,7 @@ def sources_of(
         policy = scenario.policies[scenario.roots[root].traffic[index].policy]
         if not isinstance(policy, FlowPolicy) or step is None:
             continue
-        travel_s: Floats = np.array([delays.between(root, cell, "request").mean_s for cell in wanted.cells])
+        travel_s: Floats = np.array([request_delay_s(delays, root, cell, policy) for cell in wanted.cells])
         age_s = np.array([observation_age_s(scenario, delays, root, cell, policy) for cell in wanted.cells])
         support = (point.shares[i] > USED) & np.isfinite(age_s)
         slope = np.array([cost_slope(policy, cell) for cell in point.cells])

@@ -20,7 +20,7 @@ from scipy.optimize import brentq
 
 from testbed.scenario.schema import Scenario
 from testbed.serving.rate_curve import RateCurve
-from testbed.theory.loop_delay import PathDelays
+from testbed.theory.path_delays import PathDelays
 from testbed.traffic.capacity import LineRate, allowed_cells, cell_curve, line_rates, token_means
 
 Floats = NDArray[np.float64]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from testbed.scenario.policy_words import StaticOptimalPolicy
 from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import Topology, root_name
-from testbed.theory.loop_delay import PathDelays
 from testbed.theory.operating_point import at_optimum, demand
+from testbed.theory.path_delays import PathDelays
 
 
 def optimal_shares(scenario: Scenario, topology: Topology) -> dict[str, list[float]]:

@@ -9,8 +9,8 @@ from testbed.analysis.records import Window
 from testbed.analysis.regimes import regimes_of
 from testbed.analysis.routing_shares import StreamShares, stream_shares
 from testbed.scenario.topology import build_topology
-from testbed.theory.loop_delay import PathDelays
 from testbed.theory.operating_point import at_optimum, demand
+from testbed.theory.path_delays import PathDelays
 from tests.analysis.made_arms import made_requests, made_scenario, made_updates, steady
 
 CURVE = {"rate_curve": {"capacity": "500 /s", "half": 50}, "work": "exponential"}

@@ -10,8 +10,8 @@ from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import build_topology
 from testbed.serving.delayed_loop import critical_gain, period_s
 from testbed.theory.feedback import Feedback, FlowStep, feedbacks, is_memoryless_enough
-from testbed.theory.loop_delay import PathDelays
 from testbed.theory.operating_point import at_optimum, demand
+from testbed.theory.path_delays import PathDelays
 from tests.traffic.scenes import herding, scene
 
 

@@ -12,8 +12,8 @@ from testbed.scenario.topology import build_topology
 from testbed.theory.fluid import solve
 from testbed.theory.fluid_form import fluid_form
 from testbed.theory.fluid_rule import BetterOfTwo, Gradient, Greedy, Logit, Static
-from testbed.theory.loop_delay import PathDelays
 from testbed.theory.operating_point import at_optimum, demand
+from testbed.theory.path_delays import PathDelays
 from tests.traffic.scenes import herding, scene
 
 

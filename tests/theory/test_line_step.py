@@ -13,8 +13,8 @@ from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import build_topology
 from testbed.theory.feedback import feedbacks
 from testbed.theory.line_step import line_decision, line_steps, with_steps
-from testbed.theory.loop_delay import PathDelays
 from testbed.theory.operating_point import at_optimum, demand
+from testbed.theory.path_delays import PathDelays
 from tests.traffic.scenes import herding
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import build_topology
-from testbed.theory.loop_delay import PathDelays
 from testbed.theory.operating_point import (
     Demand,
     OperatingPoint,
@@ -17,6 +16,7 @@ from testbed.theory.operating_point import (
     at_optimum,
     demand,
 )
+from testbed.theory.path_delays import PathDelays
 from tests.traffic.scenes import herding, scene
 
 
