@@ -94,6 +94,17 @@ def outcome_counts(requests: Table) -> dict[str, int]:
     }
 
 
+def sheds(requests: Table) -> dict[str, int]:
+    """How many of the requests that were shed ended at roots, at leaves and at servers."""
+    shed = requests["outcome"] == "shed"
+    at_root, unserved = requests["cell"] == "", requests["server"] == ""
+    return {
+        "root": int((shed & at_root).sum()),
+        "leaf": int((shed & unserved & ~at_root).sum()),
+        "server": int((shed & ~unserved).sum()),
+    }
+
+
 def split_s(requests: Table) -> dict[str, float]:
     """Where the time of the completed requests went: means in seconds that add up to their mean sojourn."""
     done = rows(requests, requests["outcome"] == "completed")

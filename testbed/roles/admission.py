@@ -27,12 +27,15 @@ class LimitedLeaf(CancellingLeaf):
         self._limit = limit
 
     def _on_request(self, root: str, request: Request) -> None:
-        if self._limit is None or not self._limit.is_reached(self._in_flight, self._queued()):
+        if self._limit is None or not self._limit.is_reached(self._in_flight, self._queued(), self._tokens):
             super()._on_request(root, request)
             return
         now_s = self._env.now_s()
         self._arrivals += 1
         self._return_unsent(Waiting(request, root, now_s, now_s), Outcome.SHED, now_s)
+
+    def _tokens(self) -> int:
+        return sum(self._outstanding_tokens())
 
 
 class LimitedServer(Server):
@@ -52,12 +55,13 @@ class LimitedServer(Server):
             self._advance(now_s)
             self._await_step()
         queued, in_flight = self._service.queued, len(self._leaf_of)
-        if not self._limit.is_reached(in_flight, queued):
+        if not self._limit.is_reached(in_flight, queued, lambda: sum(self._tokens(now_s))):
             super()._on_request(leaf, request)
             return
         self._arrivals += 1
         self._finished += 1
-        tokens = self._service.prompt_tokens_left(now_s), self._service.output_tokens_left(now_s)
-        self._env.send(
-            leaf, Reply(request[0], request[1], int(Outcome.SHED), 0.0, queued, in_flight, *tokens)
-        )
+        counts = (queued, in_flight, *self._tokens(now_s))
+        self._env.send(leaf, Reply(request[0], request[1], int(Outcome.SHED), 0.0, *counts))
+
+    def _tokens(self, now_s: float) -> tuple[int, int]:
+        return self._service.prompt_tokens_left(now_s), self._service.output_tokens_left(now_s)

@@ -5,6 +5,7 @@ All are off unless given, and a scenario without them runs without their code.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -64,21 +65,30 @@ class Hedging(Words):
 
 
 class Limit(Words):
-    """How many requests a leaf or a server takes in; one that comes when either number is reached is shed."""
+    """How much a leaf or a server takes in; a request that comes when one of the numbers is reached is shed.
+
+    Attributes:
+        in_flight: requests waiting or being served.
+        queued: requests waiting.
+        tokens: of prompts and outputs, still to serve for the requests in flight.
+    """
 
     in_flight: PositiveCount | None = None
     queued: PositiveCount | None = None
+    tokens: PositiveCount | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Limit:
-        if self.in_flight is None and self.queued is None:
-            raise ValueError("in_flight, queued or both are due, none is given")
+        if self.in_flight is None and self.queued is None and self.tokens is None:
+            raise ValueError("in_flight, queued, tokens or several of them are due, none is given")
         return self
 
-    def is_reached(self, in_flight: int, queued: int) -> bool:
-        """Whether one more would be too many."""
-        return (self.in_flight is not None and in_flight >= self.in_flight) or (
-            self.queued is not None and queued >= self.queued
+    def is_reached(self, in_flight: int, queued: int, tokens: Callable[[], int]) -> bool:
+        """Whether one more would be too many; tokens are counted only where they are limited."""
+        return (
+            (self.in_flight is not None and in_flight >= self.in_flight)
+            or (self.queued is not None and queued >= self.queued)
+            or (self.tokens is not None and tokens() >= self.tokens)
         )
 
 

@@ -114,6 +114,8 @@ def test_a_limit_keeps_the_queue_short_and_sheds_the_rest(tmp_path, at) -> None:
     assert in_flight[samples["cell"] == "us"].max() <= (3 if at == "server" else 6)
     assert in_flight[samples["cell"] == "eu"].max() > 12
     assert (requests["replied_at_s"] - requests["planned_at_s"])[us & ~shed].max() < 0.8
+    told = summarize_arm(run.scenario, run.tables, run.outcome, ())["sheds"]
+    assert told == {"root": 0, "leaf": 0, "server": 0, at: shed.sum()}
     assert_sound(run)
 
 

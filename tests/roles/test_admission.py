@@ -62,5 +62,16 @@ def test_what_has_finished_makes_room_for_what_arrives_at_the_same_instant():
 
 
 def test_a_limit_has_a_number():
-    with pytest.raises(ValueError, match="in_flight, queued or both are due"):
+    with pytest.raises(ValueError, match="in_flight, queued, tokens or several of them are due"):
         Limit()
+
+
+def test_a_limit_on_tokens_counts_what_is_still_to_serve():
+    """Requests of 48 and 8 tokens: the third one comes to 112 that are still to serve."""
+    env = FakeEnvironment()
+    server = make_server(env, tokens=112)
+    give(server, 1, 2, 3)
+
+    assert outcomes(env) == [(3, "SHED")]
+    _, reply = env.sent[0]
+    assert (reply.queued, reply.in_flight, reply.prompt_tokens, reply.output_tokens) == (1, 2, 96, 16)
