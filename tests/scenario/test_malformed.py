@@ -112,7 +112,7 @@ MALFORMED = {
     ),
     "a misspelt key that is due": (
         edit("servers: 4", "severs: 4"),
-        "4: cells.us.severs: unknown key (servers?); accepted: servers, profile, service, max_sequences, kv_tokens, step_tokens, prefix_cache_tokens, limit, leaf, reports, server_reports",
+        "4: cells.us.severs: unknown key (servers?); accepted: servers, profile, service, max_sequences, kv_tokens, step_tokens, prefix_cache_tokens, limit, autoscaler, leaf, reports, server_reports",
     ),
     "a prefix cache of a service model": (
         edit("profile: small", "service: {slots: 1, fixed: 20 ms}, prefix_cache_tokens: 9"),
