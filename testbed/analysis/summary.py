@@ -418,9 +418,18 @@ def _part(scenario: Scenario, tables: Tables, part: Window, end_s: float, loop_d
         "from_s": part.from_s,
         "to_s": part.to_s,
         "requests": outcome_counts(counted),
+        "resendings": resending_figures(_attempts_of(tables, counted), counted),
         "goodput_per_s": sum(good_per_s) if good_per_s else math.nan,
         **_waits(counted, scenario, end_s),
         "oscillation": _oscillation(scenario, tables, part, loop_delay_s),
         "cells": _cells(scenario, tables, counted, part),
         **routing_figures(scenario, tables, counted, part),
     }
+
+
+def _attempts_of(tables: Tables, counted: Table) -> Table:
+    """The sendings of some requests."""
+    attempts = tables.get("attempts", {})
+    if not row_count(attempts):
+        return {}
+    return rows(attempts, np.isin(attempts["request_id"], counted["request_id"]))

@@ -1,4 +1,4 @@
-"""Figure: what became of the requests, by the instant that they were planned for, and how often roots sent; a panel per arm."""
+"""Figure: what became of the requests, by planned instant, and how many servers got; a panel per arm."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from testbed.analysis.records import Floats, codes, row_count
+from testbed.analysis.records import Floats, row_count
 from testbed.figures.arm import DrawnArm, drawn_window
 from testbed.figures.colours import OUTCOME_COLOURS
 from testbed.figures.page import (
@@ -29,28 +29,30 @@ from testbed.figures.page import (
     stamp,
 )
 from testbed.roles.messages import OUTCOMES
-from testbed.scenario.topology import root_name
 
 BINS = 90
 UPPER_IN, LOWER_IN = 2.6, 1.5
-SENT_COLOUR = "#222222"
+GIVEN_COLOUR = "#222222"
 
 
 def has_outcomes_to_tell(arm: DrawnArm) -> bool:
     """Whether any request was not completed, or sent more than once."""
-    requests = arm.tables["requests"]
-    return bool((requests["outcome"] != "completed").any() or (requests["attempts"] > 1).any())
+    return bool((arm.tables["requests"]["outcome"] != "completed").any()) or _sent_again(arm)
+
+
+def _sent_again(arm: DrawnArm) -> bool:
+    return row_count(arm.tables.get("attempts", {})) > 0
 
 
 @in_style
 def draw_outcomes(arms: Sequence[DrawnArm]) -> Figure:
-    """Requests a second by what became of them; below, where requests were sent again, the sendings of the roots."""
-    again = any(bool((arm.tables["requests"]["attempts"] > 1).any()) for arm in arms)
+    """Requests a second by what became of them; below, where any was sent again, how many copies servers got."""
+    again = any(_sent_again(arm) for arm in arms)
     columns = columns_for(len(arms))
     rows = math.ceil(len(arms) / columns)
     heights = [UPPER_IN, LOWER_IN] if again else [UPPER_IN]
     said = f"Requests by the instant that they were planned for, in bins of 1/{BINS} of the time" + (
-        ", and how many times a second roots sent one." if again else "."
+        "; below, copies that leaves gave to servers." if again else "."
     )
     width_in = max(LEAST_WIDTH_IN, PANEL_WIDTH_IN * columns)
     figure = new_page("What became of the requests", caption(arms, said), width_in, rows * sum(heights) + 0.6)
@@ -66,7 +68,7 @@ def draw_outcomes(arms: Sequence[DrawnArm]) -> Figure:
             for panel in panels:
                 panel.set_visible(False)
     _share_axes(grid, len(heights))
-    legend(figure, [*_areas(arms), *_sendings(again), *shading_legend(arms)])
+    legend(figure, [*_areas(arms), *_copies(again), *shading_legend(arms)])
     return figure
 
 
@@ -80,8 +82,8 @@ def _draw_arm(panels: Sequence[Axes], arm: DrawnArm) -> None:
         top = floor + counts / width_s
         panels[0].stairs(top, edges, baseline=floor, fill=True, color=OUTCOME_COLOURS[outcome], lw=0)
         floor = top
-    for part, sent_per_s in zip(panels[1:], [_sent_per_s(arm, end_s)], strict=False):
-        part.stairs(sent_per_s, np.arange(len(sent_per_s) + 1.0), baseline=None, color=SENT_COLOUR, lw=1.3)
+    for part in panels[1:]:
+        part.stairs(given_per_s(arm, edges), edges, baseline=None, color=GIVEN_COLOUR, lw=1.3)
     for panel in panels:
         shade_time(panel, arm, end_s)
         panel.set_ylim(bottom=0)
@@ -90,22 +92,20 @@ def _draw_arm(panels: Sequence[Axes], arm: DrawnArm) -> None:
     panels[-1].tick_params(labelbottom=True)
 
 
-def _sent_per_s(arm: DrawnArm, end_s: float) -> Floats:
-    """Sendings of all roots in each whole second of scenario time."""
-    links = arm.tables["links"]
-    if not row_count(links):
-        return np.zeros(max(1, math.ceil(end_s)))
-    roots = [root_name(root) for root in arm.scenario.roots]
-    mine = (codes(links["source"], roots) >= 0) & (links["path"] == "request")
-    second = np.ceil(links["at_s"][mine] - 1e-6).astype(np.int64) - 1
-    inside = (second >= 0) & (second < math.ceil(end_s))
-    sent = np.bincount(second[inside], links["sent"][mine][inside], minlength=max(1, math.ceil(end_s)))
-    return np.asarray(sent, np.float64)
+def given_per_s(arm: DrawnArm, edges: Floats) -> Floats:
+    """Copies of requests that leaves gave to servers, a second, in each bin."""
+    requests, attempts = arm.tables["requests"], arm.tables.get("attempts", {})
+    at_s = [requests["at_leaf_s"][requests["server"] != ""]]
+    if row_count(attempts):
+        once = ~np.isin(requests["request_id"], attempts["request_id"]) & (requests["server"] != "")
+        at_s = [requests["at_leaf_s"][once], attempts["at_leaf_s"][attempts["server"] != ""]]
+    counts, _ = np.histogram(np.concatenate(at_s), edges)
+    return np.asarray(counts / (edges[1] - edges[0]), np.float64)
 
 
 def _share_axes(grid: np.ndarray[tuple[int, int], np.dtype[np.object_]], parts: int) -> None:
     """The same limits for all panels of a kind, with a name at the left."""
-    for part, name in zip(range(parts), ("requests per s", "sent per s"), strict=False):
+    for part, name in zip(range(parts), ("requests per s", "given per s"), strict=False):
         alike = [panel for row in grid[part::parts] for panel in row]
         highest = max(panel.get_ylim()[1] for panel in alike if panel.get_visible())
         for panel in alike:
@@ -122,5 +122,5 @@ def _areas(arms: Sequence[DrawnArm]) -> list[Artist]:
     return [Patch(color=OUTCOME_COLOURS[name], lw=0, label=name.replace("_", " ")) for name in seen]
 
 
-def _sendings(again: bool) -> list[Artist]:
-    return [Line2D([], [], color=SENT_COLOUR, lw=1.5, label="sent by roots, retries too")] if again else []
+def _copies(again: bool) -> list[Artist]:
+    return [Line2D([], [], color=GIVEN_COLOUR, lw=1.5, label="copies given to servers")] if again else []

@@ -11,6 +11,7 @@ from testbed.verification import (
     board_oscillation,
     fluid,
     herd,
+    incidents,
     noise,
     onset,
     pictures,
@@ -59,6 +60,7 @@ CATALOGUE = (
     Entry(("onset",), onset.critical_steps, onset.envelopes),
     Entry(("queueing",), queueing.laws),
     Entry(("herd",), real_herd.on("virtual")),
+    Entry(("incidents",), incidents.staged, note=incidents.NOTE),
 )
 LIVE = (Entry(("herd",), real_herd.on("live")),)  # with real processes: they take the time they take
 

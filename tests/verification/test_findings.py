@@ -8,7 +8,7 @@ from testbed.verification.pictures import herding
 from testbed.verification.replicas import Scene, measure
 from testbed.verification.work import Order, all_results
 
-FAST = ("V1", "V2", "V3", "V5", "V6", "V7", "V9", "V13", "V15", "V16", "queueing")
+FAST = ("V1", "V2", "V3", "V5", "V6", "V7", "V9", "V13", "V15", "V16", "queueing", "incidents")
 
 
 @pytest.mark.parametrize("target", FAST)
