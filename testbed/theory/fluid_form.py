@@ -2,17 +2,19 @@
 
 What is random in a run has its mean here: arrivals, work, jitter, loss of reports. A request waits half a step on
 average before its batch takes it up, so a batch of output O is served like one of O + 1/2 (measures.md, section 1), while
-the roots reckon with O. Everything is in scenario time.
+the roots reckon with O. A step that is derived as a run goes on is the one that follows from its rates and delays. Everything is in scenario time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from testbed.draw import key_base, uniform
 from testbed.roles.build import HALF_STEP
+from testbed.routing.flow import Movement
 from testbed.scenario.policy_words import (
     CostPolicy,
     CountingPolicy,
@@ -23,25 +25,24 @@ from testbed.scenario.policy_words import (
     ShortestQueuePolicy,
     StaticOptimalPolicy,
 )
-from testbed.scenario.quantity import Step
 from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import Topology, build_topology, reports_of, root_name
 from testbed.scenario.view_words import CountWords, ViewWords
 from testbed.serving.rate_curve import RateCurve
-from testbed.theory.feedback import feedbacks, interval_s, is_memoryless_enough, step_of
+from testbed.theory.feedback import feedbacks, interval_s, is_memoryless_enough
 from testbed.theory.fluid import STEPS_PER_DELAY, Fluid, Reports, Streams
 from testbed.theory.fluid_rule import (
     BetterOfTwo,
     CostOf,
     Gradient,
     Greedy,
-    Instants,
     Logit,
     Periodic,
     Rule,
     Static,
 )
-from testbed.theory.line_step import with_steps
+from testbed.theory.line_step import line_steps, with_steps
+from testbed.theory.loop_delay import request_delay_s
 from testbed.theory.operating_point import Demand, Floats, OperatingPoint, at_optimum, demand
 from testbed.theory.path_delays import PathDelays
 from testbed.theory.rate_family import BatchCurves, of_curves
@@ -105,11 +106,15 @@ def fluid_form(scenario: Scenario) -> FluidForm:
         if loop.flow is not None and not is_memoryless_enough(loop.flow):
             why = f"the work of {loop.class_name} is not memoryless: the cells of the fluid have no memory of it"
             return FluidForm(None, refused_because=why)
+    steps = line_steps(scenario, delays, wanted, optimum)
+    refused = _placed_singly(scenario, wanted, steps)
+    if refused:
+        return FluidForm(None, refused_because=refused)
     groups: dict[str, list[int]] = {}
     for i, (root, index) in enumerate(wanted.lines):
         groups.setdefault(scenario.roots[root].traffic[index].policy, []).append(i)
     streams = tuple(
-        _streams(scenario, topology, delays, wanted, optimum, name, lines) for name, lines in groups.items()
+        _streams(scenario, delays, wanted, optimum, steps, name, lines) for name, lines in groups.items()
     )
     fluid = Fluid(_served(scenario, wanted, optimum), streams, _reports(scenario, topology))
     lines = tuple(wanted.lines[i] for group in groups.values() for i in group)
@@ -141,9 +146,18 @@ def _refusal(scenario: Scenario) -> str:
     return ""
 
 
+def _placed_singly(scenario: Scenario, wanted: Demand, steps: Sequence[float | None]) -> str:
+    """Which line `dlb` places request by request, and so has no fluid; empty if none."""
+    for (root, index), step in zip(wanted.lines, steps, strict=True):
+        line = scenario.roots[root].traffic[index]
+        if step is None and isinstance(scenario.policies[line.policy], FlowPolicy):
+            return f"{line.policy} places {line.class_} one by one, by its own sends as well: the fluid has its flow half only"
+    return ""
+
+
 def _no_rule(policy: Policy) -> str:
     """What of a policy the fluid does not have; empty if it has all."""
-    if policy.kind not in (*_STATIC, *_GREEDY, "two_choices", "d_choices", "logit", "flow", "dgd"):
+    if policy.kind not in (*_STATIC, *_GREEDY, "two_choices", "d_choices", "logit", "flow", "dgd", "dlb"):
         return f"({policy.kind}) has no fluid form here"
     if isinstance(policy, DChoicesPolicy) and policy.choices != 2:
         return f"chooses among {policy.choices}: the fluid has two choices only"
@@ -153,12 +167,6 @@ def _no_rule(policy: Policy) -> str:
         return "corrects reports by its own counts, request by request"
     if isinstance(policy, ViewWords) and policy.reads_ages:
         return "makes something else of old reports"
-    if isinstance(policy, ViewWords) and policy.decision_time > 0.0:
-        return "takes time to decide"
-    if isinstance(policy, FlowPolicy) and not isinstance(policy.step, Step):
-        return "derives its step as it runs"
-    if isinstance(policy, FlowPolicy) and (policy.explore > 0.0 or policy.max_move is not None):
-        return "bounds its shares or their moves, which the fluid does not"
     if isinstance(policy, ShortestQueuePolicy) and policy.count != "in_flight":
         return "goes by queued requests; the fluid has requests in flight only"
     return ""
@@ -166,21 +174,18 @@ def _no_rule(policy: Policy) -> str:
 
 def _streams(
     scenario: Scenario,
-    topology: Topology,
     delays: PathDelays,
     wanted: Demand,
     optimum: OperatingPoint,
+    steps: Sequence[float | None],
     name: str,
     lines: list[int],
 ) -> Streams:
     """The lines of one policy."""
     policy = scenario.policies[name]
-    travel_s = [_delays_s(delays, wanted, i, "request") for i in lines]
-    news_s = [_delays_s(delays, wanted, i, "observation") for i in lines]
-    for row, i in zip(news_s, lines, strict=True):
-        for j, cell in enumerate(wanted.cells):
-            loss = delays.between(wanted.lines[i][0], cell, "observation").loss
-            row[j] += reports_of(scenario, cell).every * loss / (1.0 - loss)
+    roots = [wanted.lines[i][0] for i in lines]
+    travel_s = [[request_delay_s(delays, root, cell, policy) for cell in wanted.cells] for root in roots]
+    news_s = [[_news_s(scenario, delays, root, cell) for cell in wanted.cells] for root in roots]
     return Streams(
         wanted.rates_per_s[lines],
         np.array(travel_s),
@@ -188,12 +193,14 @@ def _streams(
         wanted.allowed[lines],
         np.array([_start(policy, wanted, optimum, i) for i in lines]),
         _cost(policy, wanted, lines),
-        _rule(scenario, topology, delays, wanted, policy, lines),
+        _rule(scenario, delays, wanted, steps, policy, lines),
     )
 
 
-def _delays_s(delays: PathDelays, wanted: Demand, line: int, path: str) -> list[float]:
-    return [delays.between(wanted.lines[line][0], cell, path).mean_s for cell in wanted.cells]
+def _news_s(scenario: Scenario, delays: PathDelays, root: str, cell: str) -> float:
+    """Mean delay of a report; one that is lost makes the last one older by a period."""
+    news = delays.between(root, cell, "observation")
+    return news.mean_s + reports_of(scenario, cell).every * news.loss / (1.0 - news.loss)
 
 
 def _start(policy: Policy, wanted: Demand, optimum: OperatingPoint, line: int) -> Floats:
@@ -229,30 +236,29 @@ def _cost(policy: Policy, wanted: Demand, lines: list[int]) -> CostOf:
 
 def _rule(
     scenario: Scenario,
-    topology: Topology,
     delays: PathDelays,
     wanted: Demand,
+    steps: Sequence[float | None],
     policy: Policy,
     lines: list[int],
 ) -> Rule:
     if policy.kind in _STATIC:
         return Static()
     if isinstance(policy, FlowPolicy):
-        steps = np.array([step_of(scenario, *wanted.lines[i]) for i in lines])
-        return Gradient(steps, _instants(scenario, topology, delays, wanted, policy, lines))
+        instants = _instants(scenario, delays, wanted, policy, lines)
+        movement = Movement(
+            policy.form == "tangent_cone", 1.0 if policy.max_move is None else policy.max_move, policy.explore
+        )
+        known = np.array([steps[i] for i in lines], np.float64)
+        return Gradient(known, instants, movement, instants.offsets_s.shape[1] / instants.period_s)
     if isinstance(policy, LogitPolicy):
         return Logit(policy.temperature)
     return Greedy() if policy.kind in _GREEDY else BetterOfTwo()
 
 
 def _instants(
-    scenario: Scenario,
-    topology: Topology,
-    delays: PathDelays,
-    wanted: Demand,
-    policy: FlowPolicy,
-    lines: list[int],
-) -> Instants:
+    scenario: Scenario, delays: PathDelays, wanted: Demand, policy: FlowPolicy, lines: list[int]
+) -> Periodic:
     """When the shares of each line move: on its own timer, or as reports arrive, for the time since the last."""
     if policy.update == "timer":
         every_s = interval_s(scenario, policy)

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from testbed.routing.simplex import project
+from testbed.routing.flow import UNBOUND, Movement
 from testbed.theory.stability import Floats
 
 Mask = NDArray[np.bool_]
@@ -152,37 +152,51 @@ class Gradient:
     Attributes:
         steps: of each line, shape (lines,); per s^2 for a cost in seconds.
         instants: when the shares move.
+        movement: how a move keeps to the probabilities, to their floor and, of one update, to its largest size.
+        updates_per_s: of each line, shape (lines,), or of all: how many updates share in a move of the grid.
     """
 
     steps: Floats
     instants: Instants = field(default_factory=lambda: Always(of_moves=True))
+    movement: Movement = UNBOUND
+    updates_per_s: Floats | float = 1.0
 
     def shares(self, costs: Floats, weights_s: Floats, before: Floats, allowed: Mask) -> Floats:
         """See `Rule`.
 
-        While the same cells have a share the path is a plain sum; where cells come in or drop out it goes step by step.
+        While the same cells are above the floor and no move is too large the path is a plain sum; where cells come in or
+        drop out it goes step by step.
         """
         pulls = costs * (self.steps * weights_s)[:, :, None]
-        moving = allowed & (before > 0.0)
-        centred = pulls - np.where(moving, pulls, 0.0).sum(axis=2, keepdims=True) / moving.sum(
-            axis=1, keepdims=True
+        floors = np.minimum(self.movement.explore, 1.0 / allowed.sum(axis=1, keepdims=True))
+        moving = allowed & (before > floors)
+        centred = pulls - np.where(moving, pulls, 0.0).sum(axis=2, keepdims=True) / np.maximum(
+            moving.sum(axis=1, keepdims=True), 1
         )
-        path = before - np.cumsum(np.where(moving, centred, 0.0), axis=0)
-        broken = (moving & (path < 0.0)) | (allowed & ~moving & (centred < 0.0))
+        moves = np.where(moving, centred, 0.0)
+        path = before - np.cumsum(moves, axis=0)
+        broken = (moving & (path < floors)) | (allowed & ~moving & ((centred < 0.0) | (before < floors)))
+        updates = np.broadcast_to(weights_s * self.updates_per_s, costs.shape[:2])
+        if self.movement.max_move < 1.0:
+            too_large = 0.5 * np.abs(moves).sum(axis=2) > self.movement.max_move * updates
+            broken |= too_large[:, :, None]
         for line in np.flatnonzero(broken.any(axis=(0, 2))).tolist():
             first = int(np.argmax(broken[:, line].any(axis=1)))
             start = path[first - 1, line] if first else before[line]
-            path[first:, line] = _projected(start, pulls[first:, line], allowed[line])
+            path[first:, line] = self._followed(
+                start, pulls[first:, line], updates[first:, line], allowed[line]
+            )
         return np.asarray(path)
 
-
-def _projected(start: Floats, pulls: Floats, allowed: Mask) -> list[list[float]]:
-    """The path of one line, a projection for each step that moves it."""
-    shares: list[float] = start.tolist()
-    flags: list[bool] = allowed.tolist()
-    path = []
-    for pull in pulls.tolist():
-        if any(pull):
-            shares = project([share - each for share, each in zip(shares, pull, strict=True)], flags)
-        path.append(shares)
-    return path
+    def _followed(self, start: Floats, pulls: Floats, updates: Floats, allowed: Mask) -> list[list[float]]:
+        """The path of one line, a move for each step of the grid in which something pulls."""
+        shares: list[float] = start.tolist()
+        flags: list[bool] = allowed.tolist()
+        most = self.movement.max_move
+        path = []
+        for pull, count in zip(pulls.tolist(), updates.tolist(), strict=True):
+            if any(pull):
+                movement = self.movement if most == 1.0 else self.movement._replace(max_move=most * count)
+                shares = movement.apply(shares, [-each for each in pull], flags)
+            path.append(shares)
+        return path

@@ -40,6 +40,10 @@ def under(policy: dict[str, Any], **changes: Any) -> Scenario:
         ({"kind": "logit", "temperature": "50 ms"}, Logit),
         ({"kind": "flow", "step": "0.1 /s^2"}, Gradient),
         ({"kind": "flow", "step": "0.1 /s^2", "update": "on_report"}, Gradient),
+        ({"kind": "flow", "step": "0.1 /s^2", "explore": "5 %", "max_move": "2 %"}, Gradient),
+        ({"kind": "flow", "step": "auto"}, Gradient),
+        ({"kind": "dlb", "mode": "flow"}, Gradient),
+        ({"kind": "jsq", "decision_time": "20 ms"}, Greedy),
     ],
 )
 def test_each_of_these_policies_has_a_fluid_that_keeps_its_requests(
@@ -61,7 +65,7 @@ def test_each_of_these_policies_has_a_fluid_that_keeps_its_requests(
         ({"policies": {"tried": {"kind": "prequal"}}}, "tried (prequal) has no fluid form here"),
         ({"policies": {"tried": {"kind": "least_cost", "view": "own_counts"}}}, "its own counts"),
         ({"policies": {"tried": {"kind": "jsq", "count": "queued"}}}, "queued"),
-        ({"policies": {"tried": {"kind": "jsq", "decision_time": "20 ms"}}}, "takes time to decide"),
+        ({"policies": {"tried": {"kind": "dlb", "mode": "discrete"}}}, "places sand one by one"),
         ({"reports": {"every": "100 ms", "send": "when_polled"}}, "us does not report by the clock"),
         (
             {
@@ -89,6 +93,41 @@ def test_changing_rates_are_refused() -> None:
     }
 
     assert "rates change" in fluid_form(herding(roots={"west": {"traffic": [line]}})).refused_because
+
+
+def test_an_auto_step_is_the_one_that_check_predicts_within_its_bounds() -> None:
+    free = fluid_form(under({"kind": "flow", "step": "auto"})).fluid
+    bound = fluid_form(under({"kind": "flow", "step": "auto", "step_ceiling": "0.001 /s^2"})).fluid
+
+    assert free is not None
+    assert bound is not None
+    assert isinstance(free.streams[0].rule, Gradient)
+    assert isinstance(bound.streams[0].rule, Gradient)
+    assert free.streams[0].rule.steps.min() > 0.001
+    assert bound.streams[0].rule.steps.tolist() == [0.001, 0.001]
+
+
+def test_a_decision_that_takes_time_delays_the_requests() -> None:
+    quick, slow = (
+        fluid_form(under({"kind": "jsq", "decision_time": each})).fluid for each in ("0 s", "30 ms")
+    )
+
+    assert quick is not None
+    assert slow is not None
+    assert slow.travel_s == pytest.approx(quick.travel_s + 0.030)
+
+
+def test_moves_keep_to_the_floor_and_to_the_largest_size_of_an_update() -> None:
+    """Two updates of 100 ms in five points of the grid: in each step of it nothing moves, or at most 10 %."""
+    policy = {"kind": "flow", "step": "500 /s^2", "explore": "5 %", "max_move": "10 %"}
+    form = fluid_form(under(policy))
+    assert form.fluid is not None
+
+    path = solve(form.fluid, 10.0, in_flight=form.in_flight, primed=False, spacing_s=0.04)
+
+    sizes = 0.5 * np.abs(np.diff(path.shares, axis=0)).sum(axis=2)
+    assert sizes.max() == pytest.approx(0.10)
+    assert path.shares.min() == pytest.approx(0.05, abs=1e-12)
 
 
 CALM = """
