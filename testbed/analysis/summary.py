@@ -19,6 +19,7 @@ from testbed.analysis.fidelity import measure_fidelity
 from testbed.analysis.in_flight import grid_edges, in_flight_by_cell
 from testbed.analysis.lateness import link_lateness, release_lateness_s
 from testbed.analysis.laws import all_laws
+from testbed.analysis.left_out import left_out
 from testbed.analysis.loop_delay import (
     PairDelay,
     best_loop_delay_s,
@@ -116,6 +117,7 @@ def summarize_arm(
             "checks": verdict.checks,
             "requests": outcome_counts(tables["requests"]),
             "sheds": sheds(tables["requests"]),
+            "left_out": left_out(tables.get("rotations", {})),
             "resendings": resending_figures(tables.get("attempts", {}), tables["requests"]),
             **_waits(counted, scenario, end_s),
             "queue_wait_s": known_percentiles(counted["started_at_s"] - counted["at_server_s"]),

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from testbed.analysis.compare import estimate, figure_at
+from testbed.console.guard_table import print_guards
 from testbed.scenario.expectation import Expectation
 from testbed.scenario.quantity import format_s
 
@@ -29,6 +30,7 @@ def print_summary(console: Console, summary: dict[str, Any]) -> None:
     """
     console.print(_requests_table(summary))
     console.print(_routing_table(summary))
+    print_guards(console, summary)
     _print_reasons(console, summary)
     _print_expectations(console, summary)
 

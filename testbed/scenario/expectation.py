@@ -22,7 +22,7 @@ METRICS = (
     "cells", "classes", "policy", "constraints", "settled", "goodput_per_s", "little", "regret_s", "imbalance",
     "windows", "split_s", "queue_wait_s", "transit_s", "synchrony", "herd", "bounces_per_minute",
     "migration_per_minute", "deviation", "wrong_choice_fraction", "processes", "prefix_cache",
-    "resendings", "sheds",
+    "resendings", "sheds", "left_out",
 )  # fmt: skip
 OPERATORS: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
