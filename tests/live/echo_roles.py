@@ -15,6 +15,7 @@ from testbed.roles.messages import Message, Reply, Request
 
 MARKS = "TESTBED_TEST_MARKS"  # environment variable: folder for the marks
 ASK_EVERY_S = 0.005
+LOUD_BYTES = 1 << 20  # a pipe holds 64 KiB
 LEAF, SERVER = "a/leaf-1", "a/server-1"
 
 
@@ -99,6 +100,32 @@ def echo(node: str, world: World, env: Environment) -> Asker | Answerer:
     """All is well."""
     asks = int(world.scenario.duration / ASK_EVERY_S) - 1
     return Asker(env, asks) if node.startswith("root.") else Answerer(env)
+
+
+def loud(node: str, world: World, env: Environment) -> Asker | Answerer:
+    """Every node talks a lot: as it is made, as it starts, and as it stops."""
+    role = echo(node, world, env)
+    start, stop = role.start, role.stop
+    shout()
+
+    def start_loudly() -> None:
+        shout()
+        start()
+
+    def stop_loudly() -> None:
+        shout()
+        stop()
+
+    role.start, role.stop = start_loudly, stop_loudly  # type: ignore[method-assign]
+    return role
+
+
+def shout() -> None:
+    """Write more than a pipe holds to both outputs."""
+    for number in (1, 2):
+        left = b"x" * LOUD_BYTES
+        while left:
+            left = left[os.write(number, left) :]
 
 
 def failing_leaf(node: str, world: World, env: Environment) -> Asker | Answerer:
