@@ -17,6 +17,7 @@ from testbed.record.outcome import RunOutcome
 from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import Topology
 
+MOST_TOLD = 20  # links whose delays the summary tells; the verdict looks at all
 NEAR_S = 0.25  # around an instant, wall time, in which the machine may have caused it
 
 
@@ -90,8 +91,25 @@ class Fidelity(NamedTuple):
                 "mean": age.mean_s if age else math.nan,
                 "expected": age.expected_s if age else math.nan,
             },
+            "delivered_delays_s": [_delivered(each) for each in self._furthest()],
             "host": self.host.figures() if self.is_live else None,
         }
+
+    def _furthest(self) -> list[Delivered]:
+        """The links whose mean delay differs most from what is asked for."""
+        return sorted(self.delivered, key=lambda each: -abs(each.delivered_s[0] - each.asked_s[0]))[
+            :MOST_TOLD
+        ]
+
+
+def _delivered(link: Delivered) -> dict[str, Any]:
+    names = ("mean", "p50", "p99")
+    return {
+        "link": link.name,
+        "messages": link.messages,
+        "asked": dict(zip(names, link.asked_s, strict=True)),
+        "delivered": dict(zip(names, link.delivered_s, strict=True)),
+    }
 
 
 def measure_fidelity(

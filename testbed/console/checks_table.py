@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -10,6 +11,7 @@ from rich.table import Table
 
 from testbed.scenario.quantity import format_s
 
+MOST_LINKS = 8
 STYLES = {"valid": "green", "suspect": "yellow", "invalid": "red", "incomplete": "red"}
 
 
@@ -29,8 +31,26 @@ def print_checks(console: Console, summary: dict[str, Any]) -> None:
         table.add_row(check, *(_styled(words["checks"].get(check, "unknown")) for words in arms.values()))
     console.print(table)
     for arm, words in arms.items():
+        if words.get("delivered_delays_s"):
+            console.print(_delays(arm, words["delivered_delays_s"]))
+    for arm, words in arms.items():
         for said in (*words["verdict_reasons"], *words["notes"], *_machine(words.get("host"))):
             console.print(f"{arm}: {said}", highlight=False, markup=False, soft_wrap=True)
+
+
+def _delays(arm: str, links: Sequence[dict[str, Any]]) -> Table:
+    """Delays as asked and as delivered, of the links that differ most."""
+    title = f"{arm}: delays asked and delivered, scenario time, the {min(MOST_LINKS, len(links))} links that differ most"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("link")
+    for name in ("messages", "mean asked", "delivered", "p50 asked", "delivered", "p99 asked", "delivered"):
+        table.add_column(name, justify="right")
+    for each in links[:MOST_LINKS]:
+        pairs = [
+            _seconds(each[side][name]) for name in ("mean", "p50", "p99") for side in ("asked", "delivered")
+        ]
+        table.add_row(each["link"], str(each["messages"]), *pairs)
+    return table
 
 
 def _styled(word: str) -> str:

@@ -1,0 +1,52 @@
+"""What `show --checks` prints, of summaries made up and of the machine's own words."""
+
+from __future__ import annotations
+
+from io import StringIO
+from typing import Any
+
+from rich.console import Console
+
+from testbed.analysis.summary import summarize_arm, summarize_run
+from testbed.console.checks_table import print_checks
+from testbed.record.outcome import RunOutcome
+from tests.analysis.made_arms import made_lateness, made_outcome, made_scenario, made_tables, steady
+from tests.analysis.test_host import made_host
+
+SCENARIO = made_scenario()
+TABLES = made_tables(SCENARIO, steady(0.4, 0.3, 0.3), rate_per_s=100.0)
+
+
+def printed(outcome: RunOutcome | None = None, **tables: Any) -> str:
+    arm = summarize_arm(SCENARIO, {**TABLES, **tables}, outcome or made_outcome())
+    said = StringIO()
+    print_checks(Console(file=said, width=200), summarize_run("herding", {"flow": arm}))
+    return said.getvalue()
+
+
+def lines_with(said: str, *words: str) -> list[str]:
+    return [line for line in said.splitlines() if all(word in line for word in words)]
+
+
+def test_every_check_has_a_line_with_its_word_and_every_reason_stands_below() -> None:
+    said = printed(lateness=made_lateness(SCENARIO, 0.0021), host=made_host(slowdown={3: 8.0}))
+
+    assert lines_with(said, "release lateness", "invalid")
+    assert lines_with(said, "generator slip", "valid")
+    assert lines_with(said, "flow: release lateness: p99 2.1 ms on root.west")
+    (machine,) = lines_with(said, "flow: the machine: CPU pressure 0.0%")
+    assert "1 slow spells of the processors" in machine
+    assert "at worst at 1/8 of their speed" in machine
+
+
+def test_delays_stand_beside_what_was_asked() -> None:
+    (row,) = lines_with(printed(), "root.west -> us/leaf-1 (request)")
+
+    assert row.split()[-6:] == ["20", "ms"] * 3  # p50 and p99 to the end, both as asked
+
+
+def test_a_run_that_nobody_watched_says_so_and_a_virtual_one_is_not_asked() -> None:
+    assert "the machine was not watched" in printed()
+    virtual = printed(made_outcome(engine="virtual"))
+    assert lines_with(virtual, "release lateness", "not asked")
+    assert "the machine" not in virtual
