@@ -154,6 +154,8 @@ def _deciding(table: Rows, number: int, attempt: Places | None = None) -> Places
 
 def _latest(dispatches: Rows, attempt: Places) -> Places:
     """The highest attempt of each request, at least that which decided."""
+    if not dispatches["attempt"].any():
+        return attempt
     latest = attempt.copy()
     np.maximum.at(latest, dispatches["request_id"], dispatches["attempt"])
     return latest

@@ -245,6 +245,19 @@ def test_every_request_is_accounted_for_and_no_count_is_off_at_the_end(words: di
     assert_sound(run)
 
 
+@settings(max_examples=4, deadline=None, derandomize=True, database=None)
+@given(scenarios())
+def test_twice_the_time_scale_changes_nothing_in_scenario_time(words: dict[str, Any]) -> None:
+    """Every delay, window and period of the guards is stretched alike, to the last bit."""
+    with tempfile.TemporaryDirectory() as folder:
+        once = run_words(Path(folder) / "once", words)
+        twice = run_words(Path(folder) / "twice", {**words, "time_scale": 2.0})
+
+    for table in ("requests", "attempts", "rotations", "scalings"):
+        for name, column in once.tables[table].items():
+            np.testing.assert_array_equal(column, twice.tables[table][name], err_msg=f"{table}.{name}")
+
+
 def assert_sound(run: VirtualRun) -> None:
     """All laws hold, all requests have an outcome, no link has lost count, and in the end nothing is in flight."""
     ended = ended_s(run.scenario, run.outcome)
