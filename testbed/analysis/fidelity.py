@@ -6,7 +6,13 @@ import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from testbed.analysis.delivery import Delivered, delivered_delays, delivery_findings, draw_findings
+from testbed.analysis.delivery import (
+    Delivered,
+    delivered_delays,
+    delivery_findings,
+    draw_findings,
+    messages_alike,
+)
 from testbed.analysis.hops import recorded_hops, untouched_links
 from testbed.analysis.host import HostSeries, clock_steps
 from testbed.analysis.injection import InjectionError, injection_errors, injection_findings, worst_error
@@ -51,7 +57,8 @@ class Fidelity(NamedTuple):
         near_s = NEAR_S / scenario.time_scale
         yield from injection_findings(self.errors, limit_s, self.host, near_s)
         yield from delivery_findings(self.delivered)
-        yield from draw_findings(untouched_links(scenario, topology), tables.get("lateness", {}))
+        links = untouched_links(scenario, topology)
+        yield from draw_findings(links, tables.get("lateness", {}), messages_alike(scenario))
         yield from age_findings(self.ages, self.host, limit_s / scenario.time_scale)
         yield from self.host.findings(self.own_cpu_s)
 

@@ -69,7 +69,7 @@ def recorded_hops(scenario: Scenario, topology: Topology, tables: Tables) -> Ite
     links = _plain_links(scenario, topology)
     most = max(LEAST_PER_LINK, MOST_MESSAGES // max(1, len(links)))
     requests, observations = tables["requests"], tables.get("observations", {})
-    once = requests["attempts"] <= 1
+    once = _sent_once(requests, tables.get("attempts", {}))
     answered = once & (requests["outcome"] == "completed")
     legs = (
         _Leg("request", "root", "leaf", "sent_at_s", "at_leaf_s", "request_id", False, once),
@@ -84,6 +84,14 @@ def recorded_hops(scenario: Scenario, topology: Topology, tables: Tables) -> Ite
             "observation", "leaf", "root", "measured_at_s", "received_at_s", "sequence", False, everyone
         )
         yield from _hops(observations, news, topology, links, scenario.seed, most)
+
+
+def _sent_once(requests: Table, attempts: Table) -> Mask:
+    """The requests that neither their root nor their leaf sent again: the others' messages have keys of their attempts."""
+    once: Mask = requests["attempts"] <= 1
+    if row_count(attempts):
+        once = once & ~np.isin(requests["request_id"], attempts["request_id"])
+    return once
 
 
 def untouched_links(scenario: Scenario, topology: Topology) -> list[Link]:

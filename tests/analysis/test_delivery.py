@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from testbed.analysis.delivery import delivered_delays, delivery_findings, draw_findings
+from testbed.analysis.delivery import delivered_delays, delivery_findings, draw_findings, messages_alike
 from testbed.analysis.hops import Hop, recorded_hops, untouched_links
 from testbed.analysis.host import HostSeries
 from testbed.analysis.injection import injection_errors, injection_findings
@@ -160,3 +160,28 @@ def test_links_that_faults_touch_are_not_held_against_the_scenario() -> None:
     assert ("root.north", "us/leaf-1") in seen
     assert ("root.west", "us/leaf-1") not in untouched | seen
     assert not any("eu/leaf-1" in pair for pair in untouched | seen)
+
+
+def test_requests_that_were_sent_again_are_left_out() -> None:
+    """By their root or by their leaf: their messages have keys, and draws, of their attempts."""
+    scenario = made_scenario()
+    tables: Tables = made_tables(scenario, steady(0.4, 0.3, 0.3), rate_per_s=100.0)
+    again = tables["requests"]["request_id"][::2]
+
+    def messages(tables: Tables) -> int:
+        hops = recorded_hops(scenario, build_topology(scenario), tables)
+        return sum(len(hop.sent_at_s) for hop in hops if hop.link.path == "request")
+
+    assert messages({**tables, "attempts": {"request_id": again}}) == messages(tables) - len(again)
+
+
+def test_messages_that_share_a_key_share_their_fate() -> None:
+    """Where every loss takes two messages, twice the deviation is due to chance."""
+    scenario = with_line(loss="2 %")
+    link, row = request_link(scenario), lateness_row(request_link(scenario), 10_000, 290, 0.02)
+    classes = {"sand": {"prompt_tokens": 48, "output_tokens": 8, "timeout": "10 s", "cancel": True}}
+
+    assert messages_alike(scenario) == 1
+    assert messages_alike(made_scenario(classes=classes)) == 2
+    assert len(list(draw_findings([link], row))) == 1
+    assert list(draw_findings([link], row, alike=2)) == []
