@@ -176,16 +176,15 @@ class Gradient:
         moves = np.where(moving, centred, 0.0)
         path = before - np.cumsum(moves, axis=0)
         broken = (moving & (path < floors)) | (allowed & ~moving & ((centred < 0.0) | (before < floors)))
-        updates = np.broadcast_to(weights_s * self.updates_per_s, costs.shape[:2])
+        updates = weights_s * self.updates_per_s
         if self.movement.max_move < 1.0:
             too_large = 0.5 * np.abs(moves).sum(axis=2) > self.movement.max_move * updates
             broken |= too_large[:, :, None]
         for line in np.flatnonzero(broken.any(axis=(0, 2))).tolist():
             first = int(np.argmax(broken[:, line].any(axis=1)))
             start = path[first - 1, line] if first else before[line]
-            path[first:, line] = self._followed(
-                start, pulls[first:, line], updates[first:, line], allowed[line]
-            )
+            count = np.broadcast_to(updates, costs.shape[:2])[first:, line]
+            path[first:, line] = self._followed(start, pulls[first:, line], count, allowed[line])
         return np.asarray(path)
 
     def _followed(self, start: Floats, pulls: Floats, updates: Floats, allowed: Mask) -> list[list[float]]:
