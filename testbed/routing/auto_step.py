@@ -123,7 +123,7 @@ def build_auto_step(
     """The step of a policy's words; arguments as for `build_flow`."""
     line = line or work_of_mix(view, output_mean)
     return AutoStep(
-        build_estimate(view, report_every_s, line),
+        build_estimate(spec, view, report_every_s, line),
         line,
         cost=spec.cost,
         model=spec.model,
@@ -133,10 +133,12 @@ def build_auto_step(
     )
 
 
-def build_estimate(view: View, report_every_s: float, line: LineWork) -> LoopEstimate:
+def build_estimate(spec: FlowPolicy, view: View, report_every_s: float, line: LineWork) -> LoopEstimate:
     """The estimate of the loop for a line of traffic."""
     index = line.class_index
-    return LoopEstimate(len(view.targets), report_every_s, lambda target: target.arrivals_of(index))
+    return LoopEstimate(
+        len(view.targets), report_every_s, lambda target: target.arrivals_of(index), spec.decision_time
+    )
 
 
 def _has_moved(before: Sequence[float], after: Sequence[float]) -> bool:

@@ -119,7 +119,7 @@ def build_dlb(
         spec.mode,
         flow,
         LeastWork(view, line, spec.model),
-        build_estimate(view, report_every_s, line),
+        build_estimate(spec, view, report_every_s, line),
         line,
         spec.model == "profile",
     )

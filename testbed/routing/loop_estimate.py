@@ -1,8 +1,8 @@
 """What a balancer learns of its own loop from what it sees: how much comes in all, and how old its news is.
 
 The rate of all roots together is that of the cumulative arrivals in the reports, over the last few seconds of
-measurement; the loop delay is the age of the observation when it is used, smoothed, and half the measured round
-trip, the travel of a request. The speed that a target reports is smoothed too, over more time: where light and
+measurement; the loop delay is the age of the observation when it is used, smoothed, the time that a decision takes, and
+half the measured round trip, the travel of a request. The speed that a target reports is smoothed too, over more time: where light and
 heavy requests share servers, it swings with every heavy one.
 """
 
@@ -33,9 +33,14 @@ class LoopEstimate:
     """Rates and loop delays, by target; call `observe` whenever the view is used."""
 
     def __init__(
-        self, count: int, report_every_s: float, arrivals_of_class: Callable[[Target], int] | None = None
+        self,
+        count: int,
+        report_every_s: float,
+        arrivals_of_class: Callable[[Target], int] | None = None,
+        decision_s: float = 0.0,
     ) -> None:
         """For so many targets; of a class, if it is told how to count that class's arrivals."""
+        self._decision_s = decision_s
         self._kept_s = REPORTS_KEPT * report_every_s
         self._fewest_s = FEWEST_REPORTS * report_every_s
         self._of_class = arrivals_of_class or _all_arrivals
@@ -63,7 +68,7 @@ class LoopEstimate:
 
     def loop_delay_s(self, target: Target) -> float:
         """T of a target; NaN before its first report."""
-        return self._travel_s[target.index] + self._ages_s[target.index]
+        return self._ages_s[target.index] + self._decision_s + self._travel_s[target.index]
 
     def speed(self, target: Target) -> float:
         """The speed of a target, a slow mean of what it reported."""

@@ -54,7 +54,7 @@ CATALOGUE = (
     Entry(("V11",), board.fresh_news),
     Entry(("V12",), prequal.nine_rules, prequal.illustrate_rules, prequal.NOTE_OF_RULES),
     Entry(("V13",), prequal.load_ramp, prequal.illustrate_ramp, prequal.NOTE_OF_RAMP),
-    Entry(("V14",), prequal.sensitivities, prequal.illustrate_sensitivities),
+    Entry(("V14",), prequal.sensitivities, prequal.illustrate_sensitivities, prequal.NOTE_OF_SENSITIVITIES),
     Entry(("V15",), snapshot_age.old_snapshots, snapshot_age.illustrate, snapshot_age.NOTE),
     Entry(("V16",), board_oscillation.oscillation),
     Entry(("onset",), onset.critical_steps, onset.envelopes),

@@ -99,6 +99,16 @@ def test_rates_and_delays_are_those_of_the_reports_and_of_half_the_round_trip() 
     assert estimate.loop_delay_s(view.targets[0]) == pytest.approx(0.34)
 
 
+def test_a_decision_that_takes_time_is_part_of_the_loop() -> None:
+    view = view_of_two()
+    estimate = LoopEstimate(2, EVERY_S, decision_s=0.05)
+
+    hear(view, 1.0)
+    estimate.observe(view)
+
+    assert estimate.loop_delay_s(view.targets[0]) == pytest.approx(0.35)
+
+
 def test_rates_of_forbidden_targets_do_not_count() -> None:
     view = view_of_two()
     estimate = LoopEstimate(2, EVERY_S)
