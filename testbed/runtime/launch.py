@@ -426,6 +426,8 @@ class _Launcher:
         self._tell_all(Stop(at_s))
         for said in (state.sent, state.received, state.closed, state.ended):
             while missing := self._present() - said - state.dead:
+                for name in missing:
+                    self._processes.wake(name)  # once more where a later pause was due as it went on
                 self._pump()
                 if self._interrupts.count > max(1, interrupts):
                     raise InterruptError("stopped again before all logs were closed")

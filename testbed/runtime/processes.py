@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
@@ -97,7 +98,8 @@ class Processes:
         """Let a process go on that has stopped itself; harmless where it has not."""
         pid = self.alive.get(node)
         if pid is not None and start_ticks(pid) == self._known[node]["start_ticks"]:
-            os.kill(pid, signal.SIGCONT)
+            with suppress(ProcessLookupError):  # it has ended since
+                os.kill(pid, signal.SIGCONT)
 
     def take_news(self) -> tuple[bool, list[Exit]]:
         """What the nursery says, without waiting: whether it became ready, and which processes have ended.

@@ -97,8 +97,9 @@ class Peer:
             self.open(socket)
 
     def open(self, socket: zmq.Socket[bytes]) -> None:
-        """Send by this socket from now on."""
-        self.shut()
+        """Send by this socket from now on, first what has waited for it."""
+        if self._socket is not None:
+            self.shut()  # nobody had noticed that the peer was dead: what was kept was for its life before
         self._socket = socket
         # the plain call below the library's conveniences, which cost more than it does
         self._send = partial(zmq.backend.Socket.send, socket)

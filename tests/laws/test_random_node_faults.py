@@ -59,7 +59,15 @@ quiet = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 @timelines
 @settings(max_examples=TIMELINES, deadline=None, derandomize=True, database=None, suppress_health_check=quiet)
 def test_requests_are_conserved_under_random_faults_of_nodes(
-    tmp_path_factory: pytest.TempPathFactory, lines: list[dict[str, Any]], leaf: str, seed: int
+    tmp_path_factory: pytest.TempPathFactory,
+    counts_are_checked: list[str],
+    lines: list[dict[str, Any]],
+    leaf: str,
+    seed: int,
 ) -> None:
-    """Overlapping kills, restarts, pauses and drains of the same nodes among them."""
+    """Overlapping kills, restarts, pauses and drains of the same nodes among them; and no count in flight is off."""
+    counts_are_checked.clear()
+
     check(tmp_path_factory.mktemp("run"), lines, leaf, seed)
+
+    assert {"root.west", "root.east", "a/leaf-1", "b/leaf-1"} <= set(counts_are_checked)

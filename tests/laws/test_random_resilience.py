@@ -51,12 +51,15 @@ quiet = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 @given(given_words=guarded())
 @settings(max_examples=TIMELINES, deadline=None, derandomize=True, database=None, suppress_health_check=quiet)
 def test_requests_are_conserved_under_random_faults_whatever_guards_against_them(
-    tmp_path_factory: pytest.TempPathFactory, given_words: dict[str, Any]
+    tmp_path_factory: pytest.TempPathFactory, counts_are_checked: list[str], given_words: dict[str, Any]
 ) -> None:
+    counts_are_checked.clear()
+
     run = run_words(tmp_path_factory.mktemp("run"), given_words)
 
     assert run.outcome.drained or any("pause" in line["set"] for line in given_words["faults"])
     assert_books_balance(run)
+    assert {"root.west", "root.east", "a/leaf-1", "b/leaf-1"} <= set(counts_are_checked)
     attempts = run.tables["attempts"]
     completed = attempts["request_id"][
         (attempts["outcome"] == "completed") & (attempts["leaf_outcome"] == "completed")

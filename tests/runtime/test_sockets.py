@@ -93,6 +93,42 @@ def test_what_cannot_be_sent_yet_is_kept_counted_and_sent_later(processes: Proce
     assert receive(reader, 2) == [b"one", b"two"]
 
 
+def test_what_is_sent_between_a_death_and_the_next_life_waits_for_it(processes: Processes) -> None:
+    """What was kept for the dead is lost with them; what came after the death was noticed is not."""
+    writer = processes.sockets("writer")
+    peer = writer.connect("reader", bind_address("ipc", processes.folder, "reader"))
+    writer.send(peer, b"for the first life")
+    writer.disconnect("reader")
+    writer.send(peer, b"one")
+    writer.send(peer, b"two")
+    reader = processes.sockets("reader")
+
+    writer.reconnect("reader", reader.endpoint)
+    writer.send(peer, b"three")
+    until_s = time.monotonic() + WAIT_S
+    while writer.waiting and time.monotonic() < until_s:
+        writer.wait(until_s)
+        writer.retry()
+
+    assert receive(reader, 3) == [b"one", b"two", b"three"]
+
+
+def test_what_was_kept_for_a_peer_whose_death_went_unnoticed_is_lost_with_it(processes: Processes) -> None:
+    writer = processes.sockets("writer")
+    peer = writer.connect("reader", bind_address("ipc", processes.folder, "reader"))
+    writer.send(peer, b"for the first life")
+    reader = processes.sockets("reader.2")
+
+    writer.reconnect("reader", reader.endpoint)
+    writer.send(peer, b"for the second")
+    until_s = time.monotonic() + WAIT_S
+    while writer.waiting and time.monotonic() < until_s:
+        writer.wait(until_s)
+        writer.retry()
+
+    assert receive(reader, 1) == [b"for the second"]
+
+
 def test_waiting_is_finer_than_a_millisecond(processes: Processes) -> None:
     """The poller of ZeroMQ would turn 0.9 ms into 0 and spin, or into 1 ms and be late; here it waits, and not less."""
     sockets = processes.sockets("waiter")
