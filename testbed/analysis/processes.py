@@ -8,6 +8,11 @@ import numpy as np
 
 from testbed.analysis.records import Table, codes, row_count
 
+PAUSES = ("log_pause_s", "collector_pause_s")
+KEYS = (
+    "cpu_s", "memory_bytes", "loop_lag_s", "stall_s", "stall_node", "stall_at_s", *PAUSES, "would_blocks",
+)  # fmt: skip
+
 
 def process_figures(processes: Table) -> dict[str, Any]:
     """Over the whole run; null where nothing was counted, as under virtual time.
@@ -17,10 +22,12 @@ def process_figures(processes: Table) -> dict[str, Any]:
 
     Returns:
         cpu_s: processor time of all processes; memory_bytes: sum of their largest resident sets; loop_lag_s and
-        stall_s: the largest; would_blocks: frames that had to wait for a full socket.
+        stall_s: the largest; stall_node and stall_at_s: whose it was, and when it began; log_pause_s and
+        collector_pause_s: the longest; would_blocks: frames that had to wait for a full socket.
     """
     if not row_count(processes) or "would_blocks" not in processes:
-        return dict.fromkeys(("cpu_s", "memory_bytes", "loop_lag_s", "stall_s", "would_blocks"))
+        return dict.fromkeys(KEYS)
+    longest = int(np.argmax(processes["stall_s"]))
     names = list(dict.fromkeys(processes["node"].tolist()))
     largest = np.zeros(len(names))
     np.maximum.at(largest, codes(processes["node"], names), processes["memory_bytes"])
@@ -28,6 +35,9 @@ def process_figures(processes: Table) -> dict[str, Any]:
         "cpu_s": float(processes["cpu_s"].sum()),
         "memory_bytes": int(largest.sum()),
         "loop_lag_s": float(processes["loop_lag_s"].max()),
-        "stall_s": float(processes["stall_s"].max()),
+        "stall_s": float(processes["stall_s"][longest]),
+        "stall_node": processes["node"][longest],
+        "stall_at_s": float(processes["stall_at_s"][longest]),
+        **{name: float(processes[name].max()) for name in PAUSES},
         "would_blocks": int(processes["would_blocks"].sum()),
     }

@@ -1,6 +1,6 @@
 """The process that watches the machine during a live run, and logs what it does: table `host`.
 
-It is a process of its own since it is to be woken every 30 ms, whatever the launcher is busy with. It takes some 0.4 %
+It is a process of its own since it is to be woken every 40 ms, whatever the launcher is busy with. It takes some 0.4 %
 of a core. The launcher tells it on its standard input, in one line of JSON, where to log and when the run begins; when
 the input ends, so does the process. It dies with its parent.
 """
@@ -22,8 +22,8 @@ from testbed.host.stretch import Stretches
 from testbed.record.log import LogWriter
 from testbed.runtime.parenthood import die_with_parent, set_process_name
 
-PROBE_S = 0.03  # between two pieces of computing: a slow spell of a tenth of a second is seen three times
-ROW_PROBES = 7  # so many to a row: 0.21 s
+PROBE_S = 0.04  # between two pieces of computing: a slow spell of a tenth of a second is seen twice or more
+ROW_PROBES = 5  # so many to a row: 0.2 s
 ROWS_PER_CHUNK = 64  # what is lost of the log, at most, where this process is killed
 
 

@@ -11,13 +11,17 @@ def test_figures_are_sums_over_processes_and_the_worst_of_any():
         "memory_bytes": np.array([10, 30, 20, 25]),
         "loop_lag_s": np.array([0.0, 0.001, 0.003, 0.0]),
         "stall_s": np.array([0.01, 0.0, 0.0, 0.02]),
+        "stall_at_s": np.array([0.3, 0.4, 1.2, 1.6]),
+        "log_pause_s": np.array([0.001, 0.0, 0.002, 0.0]),
+        "collector_pause_s": np.zeros(4),
         "would_blocks": np.array([0, 1, 2, 0]),
     }
 
     found = process_figures(rows)
 
     assert found == {
-        "cpu_s": 1.0, "memory_bytes": 50, "loop_lag_s": 0.003, "stall_s": 0.02, "would_blocks": 3,
+        "cpu_s": 1.0, "memory_bytes": 50, "loop_lag_s": 0.003, "stall_s": 0.02, "stall_node": "us/leaf-1",
+        "stall_at_s": 1.6, "log_pause_s": 0.002, "collector_pause_s": 0.0, "would_blocks": 3,
     }  # fmt: skip
 
 
