@@ -18,6 +18,7 @@ from testbed.analysis.host import HostSeries, clock_steps
 from testbed.analysis.injection import InjectionError, injection_errors, injection_findings, worst_error
 from testbed.analysis.limits import Finding
 from testbed.analysis.observation_age import ObservationAge, age_findings, observation_ages, worst_age
+from testbed.analysis.processes import full_sockets
 from testbed.analysis.records import Tables, Window, row_count
 from testbed.record.outcome import RunOutcome
 from testbed.scenario.schema import Scenario
@@ -82,8 +83,10 @@ class Fidelity(NamedTuple):
 
     def notes(self, tables: Tables) -> list[str]:
         """What is worth a line, but decides nothing."""
-        step = clock_steps(self.host, tables.get("host", {})) if self.is_live else ""
-        return [step] if step else []
+        if not self.is_live:
+            return []
+        found = (clock_steps(self.host, tables.get("host", {})), full_sockets(tables.get("processes", {})))
+        return [said for said in found if said]
 
     def figures(self) -> dict[str, Any]:
         """For the summary: the error of the worst link, the age that differs most, what the machine did."""

@@ -41,3 +41,14 @@ def process_figures(processes: Table) -> dict[str, Any]:
         **{name: float(processes[name].max()) for name in PAUSES},
         "would_blocks": int(processes["would_blocks"].sum()),
     }
+
+
+def full_sockets(processes: Table) -> str:
+    """A note on frames that had to wait for a full socket, and whose they were most; empty without any."""
+    if not row_count(processes) or "would_blocks" not in processes:
+        return ""
+    names = list(dict.fromkeys(processes["node"].tolist()))
+    waited = np.bincount(codes(processes["node"], names), weights=processes["would_blocks"])
+    if not waited.any():
+        return ""
+    return f"{waited.sum():.0f} frames had to wait for a full socket, most of them at {names[int(np.argmax(waited))]}"

@@ -1,6 +1,6 @@
 import numpy as np
 
-from testbed.analysis.processes import process_figures
+from testbed.analysis.processes import full_sockets, process_figures
 
 
 def test_figures_are_sums_over_processes_and_the_worst_of_any():
@@ -27,3 +27,10 @@ def test_figures_are_sums_over_processes_and_the_worst_of_any():
 
 def test_virtual_runs_have_no_processes():
     assert process_figures({})["would_blocks"] is None
+
+
+def test_frames_that_waited_for_a_full_socket_are_noted_with_the_process_of_most():
+    rows = {"node": np.array(["a", "b", "a", "b"], object), "would_blocks": np.array([1, 5, 2, 0])}
+
+    assert full_sockets(rows) == "8 frames had to wait for a full socket, most of them at b"
+    assert full_sockets({**rows, "would_blocks": np.zeros(4, int)}) == full_sockets({}) == ""

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from testbed.errors import RunError
@@ -269,3 +270,17 @@ def test_the_machine_is_watched_from_the_start_to_the_end(tmp_path: Path) -> Non
     begins = [at_s - span_s for at_s, span_s in zip(rows["at_s"], rows["span_s"], strict=True)]
     assert begins[1:] == pytest.approx(rows["at_s"][:-1])
     assert ArmFolder(tmp_path).stderr("host-watcher").read_text() == ""
+
+
+def test_a_watcher_that_is_killed_costs_the_run_nothing_but_its_rows(tmp_path: Path) -> None:
+    def kill_watcher(progress: Progress) -> None:
+        for child in psutil.Process().children():
+            if child.name() == "host-watcher":
+                child.kill()
+
+    outcome = run_echo(tmp_path, duration_s=1.5, on_progress=kill_watcher)
+
+    assert (outcome.drained, outcome.deaths) == (True, ())
+    assert_no_gap(outcome)
+    folder = ArmFolder(tmp_path)
+    assert not folder.host_log.exists() or read_log(folder.host_log).problem is not None
