@@ -11,36 +11,37 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from testbed.draw import key_base, uniform
-from testbed.roles.admission import LimitedLeaf, LimitedServer
+from testbed.roles.admission import LimitedServer
 from testbed.roles.attempt_keys import AttemptKeys, PlainWorld
-from testbed.roles.autoscaler import Autoscaler, ReportTap
-from testbed.roles.cancelling import CancellingLeaf
 from testbed.roles.changes import Changes
 from testbed.roles.environment import Environment, Role
-from testbed.roles.health import AnsweringChecks, CheckingHealth
+from testbed.roles.guards import (
+    autoscaled,
+    breaker_words,
+    guided,
+    leaf_maker,
+    may_use,
+    root_maker,
+    sends_again,
+    tap_of,
+    with_health,
+)
 from testbed.roles.latency_model import LatencyModel
 from testbed.roles.leaf import Leaf
 from testbed.roles.messages import Request
 from testbed.roles.once import taken_once
 from testbed.roles.poller import Polls
-from testbed.roles.resending_leaf import ResendingLeaf
-from testbed.roles.retry import RetryingRoot
 from testbed.roles.root import Root, Stream
-from testbed.roles.root_hedging import HedgingRoot
 from testbed.roles.schedule import Schedule
 from testbed.roles.server import Server
-from testbed.routing.breaker import BreakerView, view_of
+from testbed.routing.breaker import view_of
 from testbed.routing.cost import cost_function
 from testbed.routing.line_work import LineWork, WorkRates
 from testbed.routing.oracle import TruthOf
-from testbed.routing.policy import Hooks, build_policy, policy_hooks
-from testbed.routing.policy import Policy as RoutingPolicy
-from testbed.routing.slow_start import SlowStart
-from testbed.routing.view import Target, View
+from testbed.routing.policy import build_policy
+from testbed.routing.view import Target
 from testbed.scenario.policy_words import FlowPolicy, IdleQueuePolicy, Policy
-from testbed.scenario.resilience_words import BreakerWords
 from testbed.scenario.schema import Cell, Reports, Scenario, Service, SharingWords, Traffic
-from testbed.scenario.schema import Leaf as LeafWords
 from testbed.scenario.topology import (
     Node,
     Topology,
@@ -105,65 +106,24 @@ class World:
 
 def build_role(name: str, world: World, env: Environment) -> Role:
     """The role that this node plays."""
-    node = world.topology.nodes[name]
+    scenario, topology = world.scenario, world.topology
+    node = topology.nodes[name]
     builders: dict[str, Callable[[Node, World, Environment], Role]] = {
         "root": _build_root,
         "leaf": _build_leaf,
         "server": _build_server,
     }
-    role: Role
-    scaled = node.kind == "leaf" and world.scenario.cells[node.cell].autoscaler is not None
-    tap = ReportTap(env) if scaled else None
+    tap = tap_of(node, scenario, env)
     outside = tap or env
-    if node.kind == "server" or not retries_requests(world.scenario):
+    role: Role
+    if node.kind == "server" or not sends_again(scenario):
         role = builders[node.kind](node, world, outside)
     else:
         role = AttemptKeys(builders[node.kind](node, world, PlainWorld(outside)))
     if tap is not None:
-        role = _autoscaled(role, node, world, tap)
-    return taken_once(_with_health(role, node, world, env), world.scenario)
-
-
-def _autoscaled(role: Role, node: Node, world: World, tap: ReportTap) -> Role:
-    """A leaf, behind the autoscaler of its cell."""
-    scenario = world.scenario
-    words = scenario.cells[node.cell].autoscaler
-    assert words is not None, f"{node.cell} has an autoscaler"
-    curve = cell_curve(scenario, node.cell, *_cell_means(scenario, node.cell))
-    phase_s = words.every * uniform(key_base(scenario.seed, node.name, "scale"), 0)
-    servers = world.topology.servers[node.cell]
-    return Autoscaler(role, tap, node.cell, node.name, servers, words, curve, phase_s)
-
-
-def _with_health(role: Role, node: Node, world: World, env: Environment) -> Role:
-    """The role, behind what checks its targets, and behind what answers those who check it."""
-    scenario, topology = world.scenario, world.topology
-    if node.kind == "root":
-        root = list(scenario.roots)[node.index]
-        words, is_checked = scenario.roots[root].health_checks, False
-        targets = [
-            leaf
-            for cell, leaves in topology.leaves.items()
-            if _may_use(scenario, root, cell)
-            for leaf in leaves
-        ]
-    else:
-        own = scenario.cells[node.cell].leaf.health_checks
-        words = own if node.kind == "leaf" else None
-        targets = list(topology.servers[node.cell])
-        checks = [each.health_checks for each in scenario.roots.values()] if node.kind == "leaf" else [own]
-        is_checked = any(each is not None for each in checks)
-    if words is not None:
-        phase_s = words.every * uniform(key_base(scenario.seed, node.name, "health"), 0)
-        role = CheckingHealth(role, env, node.name, targets, words, phase_s)
-    return AnsweringChecks(role, env) if is_checked else role
-
-
-def retries_requests(scenario: Scenario) -> bool:
-    """Whether a request may be sent more than once."""
-    words = [(each.retries, each.hedging) for each in scenario.classes.values()]
-    words += [(cell.leaf.retries, cell.leaf.hedging) for cell in scenario.cells.values()]
-    return any(retries is not None or hedging is not None for retries, hedging in words)
+        curve = cell_curve(scenario, node.cell, *_cell_means(scenario, node.cell))
+        role = autoscaled(role, node, scenario, topology, tap, curve)
+    return taken_once(with_health(role, node, scenario, topology, env), scenario)
 
 
 def _build_root(node: Node, world: World, env: Environment) -> Root:
@@ -175,7 +135,7 @@ def _build_root(node: Node, world: World, env: Environment) -> Root:
         for i, (name, cell) in enumerate(scenario.cells.items())
     )
     for target in targets:
-        target.peers = len([each for each in scenario.roots if _may_use(scenario, each, target.name)])
+        target.peers = len([each for each in scenario.roots if may_use(scenario, each, target.name)])
         target.takes_overtaken = reports_of(scenario, target.name).read == "all"
     streams = [
         _stream(node, world, root, line, targets, index, output_mean, env)
@@ -183,17 +143,8 @@ def _build_root(node: Node, world: World, env: Environment) -> Root:
     ]
     plan = world.plan.of_root(node.index)
     drawn = [cell for cell, words in scenario.cells.items() if words.leaf.pick == "random"]
-    make_root: Callable[..., Root] = Root
     classes = [scenario.classes[line.class_] for line in scenario.roots[root].traffic]
-    retries, cancels = [each.retries for each in classes], [each.cancel for each in classes]
-    hedging = [each.hedging for each in classes]
-    if any(hedging):
-        make_root = partial(
-            HedgingRoot, seed=scenario.seed, retries=retries, cancels=cancels, hedging=hedging
-        )
-    elif any(retries) or any(cancels):
-        make_root = partial(RetryingRoot, seed=scenario.seed, retries=retries, cancels=cancels)
-    return make_root(
+    return root_maker(scenario.seed, classes)(
         env,
         node.name,
         streams,
@@ -256,7 +207,7 @@ def _stream(
         optimal_shares=world.optimal_shares.get(f"{node.name}:{index}"), truth_of=world.truth_of,
         line=_line_work(scenario, root, line) if isinstance(spec, FlowPolicy) else None,
     )  # fmt: skip
-    policy, hooks = _guided(
+    policy, hooks = guided(
         policy, spec, view, env, node.name, key_base(scenario.seed, node.name, str(index), "slow_start")
     )
     cost = hooks.cost or cost_function("in_flight_per_capacity", "profile", output_mean)
@@ -266,41 +217,6 @@ def _stream(
     return Stream(
         line.class_, view, policy, hooks, cost, timeout_s, phase_s, hold_queue(spec), decision_s(spec)
     )
-
-
-def _may_use(scenario: Scenario, root: str, cell: str) -> bool:
-    """Whether a root sends to a cell on any of its lines."""
-    lines = range(len(scenario.roots[root].traffic))
-    return any(cell in allowed_cells(scenario, root, index) for index in lines)
-
-
-def breaker_words(spec: Policy) -> BreakerWords | None:
-    """The words of the circuit breaker of a balancer of this policy; None where it has none."""
-    return spec.breaker if isinstance(spec, ViewWords) else None
-
-
-def _guided(
-    policy: RoutingPolicy, spec: Policy, view: View, env: Environment, node: str, base: int
-) -> tuple[RoutingPolicy, Hooks]:
-    """The policy and its optional methods; a breaker hears of each reply, and a slow start thins each choice."""
-    hooks = policy_hooks(policy)
-    if isinstance(view, BreakerView):
-        hooks = view.watching(
-            hooks,
-            env.now_s,
-            lambda target, at_s, inside: env.record("rotations", (node, target, at_s, inside, "breaker")),
-        )
-    words = spec.slow_start if isinstance(spec, ViewWords) else None
-    if words is None:
-        return policy, hooks
-    slow = SlowStart(
-        policy,
-        view,
-        words,
-        base,
-        lambda target, at_s: env.record("rotations", (node, target, at_s, True, "slow_start")),
-    )
-    return slow, slow.thinning(hooks)
 
 
 def hold_queue(spec: Policy) -> int:
@@ -357,7 +273,7 @@ def _build_leaf(node: Node, world: World, env: Environment) -> Leaf:
         report_every_s=cell.server_reports.every, output_mean=output_mean, peers=cell.leaf.count,
         truth_of=world.truth_of,
     )  # fmt: skip
-    policy, hooks = _guided(
+    policy, hooks = guided(
         policy, spec, view, env, node.name, key_base(scenario.seed, node.name, "slow_start")
     )
     in_steps = cell.profile is not None
@@ -366,7 +282,7 @@ def _build_leaf(node: Node, world: World, env: Environment) -> Leaf:
     reports = reports_of(scenario, node.cell)
     servers = topology.servers[node.cell]
     polled = polls_servers(scenario, node.cell)
-    return _leaf_maker(scenario, cell.leaf)(
+    return leaf_maker(scenario, cell.leaf)(
         env,
         node.name,
         view=view,
@@ -385,21 +301,6 @@ def _build_leaf(node: Node, world: World, env: Environment) -> Leaf:
         polls=_polls(servers, cell.server_reports, node, topology) if polled else None,
         fault_base=_fault_base(scenario, node),
     )
-
-
-def _leaf_maker(scenario: Scenario, words: LeafWords) -> Callable[..., Leaf]:
-    """The kind of leaf that these words ask for."""
-    classes = scenario.classes.values()
-    cancels = [each.cancel for each in classes]
-    if words.retries is not None or words.hedging is not None:
-        return partial(
-            ResendingLeaf, seed=scenario.seed, retries=words.retries, hedging=words.hedging, limit=words.limit,
-            cancels=cancels,
-        )  # fmt: skip
-    if words.limit is not None:
-        return partial(LimitedLeaf, limit=words.limit, cancels=cancels)
-    is_called = any(cancels) or any(each.hedging is not None for each in classes)
-    return partial(CancellingLeaf, cancels=cancels) if is_called else Leaf
 
 
 def _build_server(node: Node, world: World, env: Environment) -> Server:
