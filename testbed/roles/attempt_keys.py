@@ -80,6 +80,6 @@ class AttemptKeys:
 
     def on_message(self, source: str, message: Message | Setting | Rotation) -> None:
         """Take a message."""
-        if isinstance(message, _KEYED) and message[1]:
-            message = message._replace(request_id=attempt_key(message[0], message[1]))
+        if isinstance(message, _KEYED) and message.attempt:
+            message = message._replace(request_id=attempt_key(message[0], message.attempt))
         self._hand_on(source, message)

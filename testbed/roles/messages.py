@@ -1,6 +1,6 @@
 """Every message as a NamedTuple: immutable, fast to make, packed as an array behind a tag.
 
-The first two fields of every message that crosses a link are its key (an identity and an attempt or 0): the
+The first two fields of every message that crosses a link are its key (an identity and an attempt, or 0): the
 link's draws hang on them alone, so they depend neither on timing nor on what else is sent.
 """
 
@@ -63,11 +63,27 @@ class Reply(NamedTuple):
     output_tokens: int = 0  # output tokens still to make there; from servers
 
 
-class FirstToken(NamedTuple):
-    """Server to leaf, and leaf to root, where they count from it: the first token of a request is made."""
-
+class _News(NamedTuple):
     request_id: int
-    attempt: int
+    number: int
+
+
+class FirstToken(_News):
+    """Server to leaf, and leaf to root, where they count from it: the first token of a request is made.
+
+    Its number stands for the attempt and is below 0, so that links draw for it apart from the reply.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, request_id: int, attempt: int) -> FirstToken:
+        """Of this attempt."""
+        return super().__new__(cls, request_id, -1 - attempt)
+
+    @property
+    def attempt(self) -> int:
+        """Of the request."""
+        return -1 - self.number
 
 
 class Report(NamedTuple):
@@ -130,12 +146,29 @@ class CheckReply(NamedTuple):
     attempt: int  # always 0
 
 
-class Cancel(NamedTuple):
-    """Root to leaf, leaf to server: forget this request."""
-
+class _Call(NamedTuple):
     request_id: int
-    attempt: int
-    outcome: int = int(Outcome.TIMED_OUT)  # for who calls: its time was up, or another copy has answered
+    number: int
+    outcome: int
+
+
+class Cancel(_Call):
+    """Root to leaf, leaf to server: forget this request.
+
+    Its number stands for the attempt and is below 0, so that links draw for it apart from the request. The outcome is
+    for who calls: the request's time was up, or another copy has answered.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, request_id: int, attempt: int, outcome: int = int(Outcome.TIMED_OUT)) -> Cancel:
+        """Of this attempt."""
+        return super().__new__(cls, request_id, -1 - attempt, outcome)
+
+    @property
+    def attempt(self) -> int:
+        """Of the request."""
+        return -1 - self.number
 
 
 class Setting(NamedTuple):

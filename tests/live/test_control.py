@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import stat
@@ -33,10 +34,12 @@ PACE_S = 0.15  # between two commands: some are to be at work together, and the 
 Say = Callable[..., list[str]]
 
 
-def run_with(path: Path, commands: Callable[[Say, ArmFolder], None], duration_s: float) -> VirtualRun:
-    """A run of ten processes, in which a thread orders things as soon as it has begun."""
+def run_with(
+    path: Path, commands: Callable[[Say, ArmFolder], None], duration_s: float, **changes: Any
+) -> VirtualRun:
+    """A run of ten processes, unless changed, in which a thread orders things as soon as it has begun."""
     folder = ArmFolder(path / "main")
-    given = words(duration=f"{duration_s} s", drain="3 s")
+    given = {**words(duration=f"{duration_s} s", drain="3 s"), **changes}
     scenario = scenario_from_text(yaml.safe_dump(given, sort_keys=False)).arms["main"]
     failures: list[BaseException] = []
     begun = threading.Event()
@@ -123,6 +126,53 @@ def test_what_is_ordered_takes_hold_and_is_in_the_records(tmp_path: Path) -> Non
     again = load_scenario(run.folder.scenario).arms["main"]
     assert again.faults == run.scenario.faults
     assert not (run.folder.path / NOTE).exists()
+
+
+def test_in_a_run_of_twenty_processes_the_next_message_shows_what_was_ordered(tmp_path: Path) -> None:
+    """News of one cell and requests to another, from the first that was sent after the order took hold."""
+    cell = words()["cells"]["a"]
+    cells = {"a": {**cell, "servers": 4}, "b": {**cell, "servers": 4}, "c": {**cell, "servers": 5}}
+    wait = threading.Event().wait
+    reached: list[int] = []
+
+    def commands(say: Say, folder: ArmFolder) -> None:
+        reached.append(sum(name not in ("launcher", "nursery", "host-watcher") for name in known(folder)))
+        say("set", "delay=700 ms", from_="cell.a", to="root.*", path="observation")
+        say("set", "delay=300 ms", from_="root.west", to="cell.b", path="request")
+        wait(0.8)
+        say("heal")
+
+    roots = {name: words()["roots"]["west"] for name in ("west", "east", "north", "south")}
+
+    run = run_with(tmp_path, commands, 3.0, cells=cells, roots=roots)
+
+    assert reached == [20]
+    assert run.outcome.deaths == ()
+    assert_books_balance(run)
+    news, requests = fault_rows(run)
+    for fault, at_s, arrived_s, mine, delay_s in (
+        (news, "measured_at_s", "received_at_s", run.tables["observations"]["cell"] == "a", 0.7),
+        (requests, "sent_at_s", "at_leaf_s", sent_by(run, "root.west", "b"), 0.3),
+    ):
+        table = run.tables["observations" if at_s == "measured_at_s" else "requests"]
+        sent_s, took_s = table[at_s][mine], (table[arrived_s] - table[at_s])[mine]
+        after = (sent_s > fault["applied_at_s"]) & (sent_s < fault["heal_planned_at_s"])
+        assert after.sum() > 5
+        assert (took_s[after] > 0.999 * delay_s).all()
+        before = sent_s < fault["planned_at_s"]
+        assert (took_s[before] < 0.999 * delay_s).any()
+
+
+def known(folder: ArmFolder) -> dict[str, Any]:
+    """The processes of the run, as the launcher wrote them down."""
+    found: dict[str, Any] = json.loads((folder.path / "processes.json").read_text())
+    return found
+
+
+def sent_by(run: VirtualRun, root: str, cell: str) -> Any:
+    """Requests of a root that reached a cell."""
+    requests = run.tables["requests"]
+    return (requests["root"] == root) & (requests["cell"] == cell) & ~np.isnan(requests["at_leaf_s"])
 
 
 def test_random_commands_in_a_row_leave_the_run_consistent(tmp_path: Path) -> None:

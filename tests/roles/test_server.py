@@ -137,7 +137,9 @@ def test_a_server_tells_the_leaf_of_first_tokens_where_it_counts_from_them():
     while "step" in env.timers:
         fire(env, server, "step")
 
-    assert [message[:2] for _, message in env.sent if isinstance(message, FirstToken)] == [(3, 0), (4, 0)]
+    assert [
+        (message.request_id, message.attempt) for _, message in env.sent if isinstance(message, FirstToken)
+    ] == [(3, 0), (4, 0)]
     kinds = [(type(message).__name__, message.request_id) for _, message in env.sent]
     assert kinds == [("FirstToken", 3), ("FirstToken", 4), ("Reply", 4), ("Reply", 3)]
     first_s = next(row[5] for row in env.rows_of("services") if row[0] == 3)
