@@ -25,7 +25,6 @@ from testbed.analysis.records import Floats, Table, row_count
 from testbed.links.delay import delay_quantile, mean_delay_s
 from testbed.scenario.link_words import JITTERS
 from testbed.scenario.quantity import format_s
-from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import Effect, Link
 
 MISTAKE = 1e-6  # probability of finding fault with a sound run, over all links together
@@ -79,13 +78,12 @@ def delivery_findings(delivered: Iterable[Delivered]) -> Iterator[Finding]:
         )
 
 
-def draw_findings(links: list[Link], lateness: Table, alike: int = 1) -> Iterator[Finding]:
+def draw_findings(links: list[Link], lateness: Table) -> Iterator[Finding]:
     """Means of drawn delays and counts of losses of untouched links that chance does not explain.
 
     Args:
         links: that no fault touches.
         lateness: the table, a row per link.
-        alike: how many messages may have the same key, and so the same draw.
     """
     if not row_count(lateness) or "drawn_s_mean" not in lateness:
         return
@@ -100,27 +98,12 @@ def draw_findings(links: list[Link], lateness: Table, alike: int = 1) -> Iterato
             continue
         sent, lost, delivered, drawn_s = counts
         name = f"{link.source} -> {link.target} ({link.path})"
-        yield from _loss(name, link.effect.loss, sent, lost, MISTAKE / len(links), alike)
-        yield from _mean(name, link.effect, delivered // alike, drawn_s)
+        yield from _loss(name, link.effect.loss, sent, lost, MISTAKE / len(links))
+        yield from _mean(name, link.effect, delivered, drawn_s)
 
 
-def messages_alike(scenario: Scenario) -> int:
-    """2 where a cancellation may follow a request, or a reply a first token: both have the key of the request.
-
-    Hedging calls back the slower copies.
-    """
-    policies = scenario.policies.values()
-    cancels = any(words.cancel or words.hedging is not None for words in scenario.classes.values())
-    cancels |= any(cell.leaf.hedging is not None for cell in scenario.cells.values())
-    tells = any(getattr(policy, "counts_from", None) == "first_token" for policy in policies)
-    return 2 if cancels or tells else 1
-
-
-def _loss(name: str, asked: float, sent: int, lost: int, mistake: float, alike: int) -> Iterator[Finding]:
-    if asked and sent:  # as if all came in groups of one fate, which only widens the interval
-        low, high = (alike * each for each in binom.interval(1.0 - mistake, -(-sent // alike), asked))
-    else:
-        low = high = 0
+def _loss(name: str, asked: float, sent: int, lost: int, mistake: float) -> Iterator[Finding]:
+    low, high = binom.interval(1.0 - mistake, sent, asked) if asked and sent else (0, 0)
     if not low <= lost <= high:
         yield Finding(
             "invalid",

@@ -11,7 +11,6 @@ from testbed.analysis.delivery import (
     delivered_delays,
     delivery_findings,
     draw_findings,
-    messages_alike,
 )
 from testbed.analysis.hops import recorded_hops, untouched_links
 from testbed.analysis.host import HostSeries, clock_steps
@@ -58,8 +57,7 @@ class Fidelity(NamedTuple):
         near_s = NEAR_S / scenario.time_scale
         yield from injection_findings(self.errors, limit_s, self.host, near_s)
         yield from delivery_findings(self.delivered)
-        links = untouched_links(scenario, topology)
-        yield from draw_findings(links, tables.get("lateness", {}), messages_alike(scenario))
+        yield from draw_findings(untouched_links(scenario, topology), tables.get("lateness", {}))
         yield from age_findings(self.ages, self.host, limit_s / scenario.time_scale)
         yield from self.host.findings(self.own_cpu_s)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from testbed.analysis.delivery import delivered_delays, delivery_findings, draw_findings, messages_alike
+from testbed.analysis.delivery import delivered_delays, delivery_findings, draw_findings
 from testbed.analysis.hops import Hop, recorded_hops, untouched_links
 from testbed.analysis.host import HostSeries
 from testbed.analysis.injection import injection_errors, injection_findings
@@ -173,15 +173,3 @@ def test_requests_that_were_sent_again_are_left_out() -> None:
         return sum(len(hop.sent_at_s) for hop in hops if hop.link.path == "request")
 
     assert messages({**tables, "attempts": {"request_id": again}}) == messages(tables) - len(again)
-
-
-def test_messages_that_share_a_key_share_their_fate() -> None:
-    """Where every loss takes two messages, twice the deviation is due to chance."""
-    scenario = with_line(loss="2 %")
-    link, row = request_link(scenario), lateness_row(request_link(scenario), 10_000, 290, 0.02)
-    classes = {"sand": {"prompt_tokens": 48, "output_tokens": 8, "timeout": "10 s", "cancel": True}}
-
-    assert messages_alike(scenario) == 1
-    assert messages_alike(made_scenario(classes=classes)) == 2
-    assert len(list(draw_findings([link], row))) == 1
-    assert list(draw_findings([link], row, alike=2)) == []
