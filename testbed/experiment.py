@@ -28,6 +28,7 @@ from testbed.record.split_file import load_split, save_split
 from testbed.record.summary_file import load_summary
 from testbed.roles.build import World
 from testbed.runtime.launch import run_live
+from testbed.runtime.ordered import Ordered
 from testbed.runtime.progress import Progress
 from testbed.runtime.virtual import VirtualEngine
 from testbed.scenario.expectation import Expectation
@@ -39,7 +40,8 @@ from testbed.scenario.shorten import with_duration
 from testbed.scenario.topology import Topology, build_topology, oracles_of
 from testbed.theory.line_step import with_steps
 from testbed.theory.optimal_split import optimal_shares
-from testbed.traffic.plan import build_plan
+from testbed.traffic.plan import Plan, build_plan
+from testbed.traffic.surge import surge, with_surges
 
 ENGINES = ("live", "virtual")
 
@@ -163,7 +165,7 @@ def run_arm(folder: ArmFolder, scenario: Scenario, engine: str, display: Display
     with display(folder.name, scenario, topology) as shown:
         outcome = _run_engine(folder, scenario, text, engine, shown)
     outcome.save(folder.outcome)  # before merging: should that fail, how the run ended is known
-    plan = build_plan(scenario.scaled())  # of which faults ordered by hand are no part
+    plan = _plan_as_it_went(scenario.scaled(), topology, outcome)
     if outcome.by_hand:
         scenario = with_orders(scenario, outcome)
         folder.scenario.write_text(dump_scenario(scenario))
@@ -171,6 +173,15 @@ def run_arm(folder: ArmFolder, scenario: Scenario, engine: str, display: Display
     outcome = replace(outcome, log_problems=problems)
     outcome.save(folder.outcome)
     return outcome
+
+
+def _plan_as_it_went(scaled: Scenario, topology: Topology, outcome: RunOutcome) -> Plan:
+    """The plan of a run, of which faults ordered by hand are no part, and the requests that they added."""
+    plan = build_plan(scaled)
+    if not outcome.surges:
+        return plan
+    faults = [Ordered.of_words(each).fault(scaled, topology) for each in outcome.surges]
+    return with_surges(plan, [surge(scaled, fault) for fault in faults])
 
 
 def with_orders(scenario: Scenario, outcome: RunOutcome) -> Scenario:

@@ -49,7 +49,7 @@ def order(
     Args:
         path: folder of the run.
         action: one of `ACTIONS`.
-        words: `key=value` of `set`, the factor of `speed`, the numbers of `heal`.
+        words: `key=value` of `set`, the factor of `speed` and of `spike`, the numbers of `heal`.
         target: of `TARGETS`, and `from`, `to`, `path` of links; None: not given.
         lasts: for how long; None: until it is healed.
 
@@ -59,11 +59,6 @@ def order(
     """
     if action not in ACTIONS:
         raise UsageError(f"control: unknown action {action!r}; accepted: {', '.join(ACTIONS)}")
-    if action == "spike":
-        raise UsageError(
-            "control spike: the requests of a run are planned before it begins; accepted: demand or burst of a root "
-            "in the faults of the scenario"
-        )
     folder = running_arm(path)
     if action == "status":
         return ask(folder, {"action": "status"})
@@ -84,6 +79,10 @@ def _setting(action: str, words: Sequence[str]) -> dict[str, Any]:
         if len(words) != 1:
             raise UsageError("control speed: accepted: one factor, such as 0.5")
         return {"speed": _value(words[0])}
+    if action == "spike":
+        if len(words) != 1:
+            raise UsageError("control spike: accepted: one factor on the arrivals, such as x3")
+        return {"demand": words[0]}
     if action in ("resume", "restart"):
         action = {"resume": "pause", "restart": "kill"}[action]
     if action in SHORTHANDS:
@@ -97,7 +96,7 @@ def _setting(action: str, words: Sequence[str]) -> dict[str, Any]:
         key, equals, value = word.partition("=")
         if not equals or not key:
             raise UsageError(f"control set: {word!r}; accepted: KEY=VALUE, such as delay=2s")
-        setting[key] = _value(value)
+        setting[key] = int(value) if key == "burst" and value.isdecimal() else _value(value)
     return setting
 
 

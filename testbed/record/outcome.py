@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from testbed.links.counts import DROP_CAUSES
 from testbed.scenario.topology import Link
@@ -70,6 +70,9 @@ def carried(sent: Sequence[int]) -> int:
     return total + duplicated - sum(dropped)
 
 
+SurgeWords: TypeAlias = tuple[int, float, float | None, dict[str, Any], int]
+
+
 @dataclass(frozen=True)
 class RunOutcome:
     """How the run of one arm ended.
@@ -87,6 +90,8 @@ class RunOutcome:
         pass_spacing_s: least spacing of passes that the live engine kept (0 in virtual).
         notes: what else the engine has to say.
         by_hand: the faults that were ordered while the run went on, as lines of the timeline.
+        surges: those of them that added requests, as the fields of `runtime.ordered.Ordered`, exact, so
+            that their requests can be drawn again.
         log_problems: what merging found wrong with logs, such as a missing end marker.
     """
 
@@ -103,6 +108,7 @@ class RunOutcome:
     notes: tuple[str, ...] = ()
     log_problems: tuple[str, ...] = ()
     by_hand: tuple[dict[str, Any], ...] = ()
+    surges: tuple[SurgeWords, ...] = ()
 
     def save(self, path: Path) -> None:
         """Write it as JSON, the ledger a line per link.
@@ -125,4 +131,5 @@ def load_outcome(path: Path) -> RunOutcome:
     raw["notes"] = tuple(raw["notes"])
     raw["log_problems"] = tuple(raw["log_problems"])
     raw["by_hand"] = tuple(raw.get("by_hand", ()))
+    raw["surges"] = tuple(tuple(each) for each in raw.get("surges", ()))
     return RunOutcome(**raw)

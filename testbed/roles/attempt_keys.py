@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from testbed.roles.environment import Environment, Role
-from testbed.roles.messages import Cancel, FirstToken, Message, Reply, Request, Rotation, Setting
+from testbed.roles.messages import Cancel, FirstToken, Message, Notice, Reply, Request
 
 _BITS = 40  # a plan has far fewer than 2**40 requests
 _PLAIN = (1 << _BITS) - 1
@@ -78,7 +78,7 @@ class AttemptKeys:
         self.gauges = role.gauges
         self._hand_on = role.on_message
 
-    def on_message(self, source: str, message: Message | Setting | Rotation) -> None:
+    def on_message(self, source: str, message: Message | Notice) -> None:
         """Take a message."""
         if isinstance(message, _KEYED) and message.attempt:
             message = message._replace(request_id=attempt_key(message[0], message.attempt))

@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from testbed.roles.environment import Environment, Role
-from testbed.roles.messages import SCALING, Message, Report, Rotation, Setting
+from testbed.roles.messages import SCALING, Message, Notice, Report, Rotation
 from testbed.roles.schedule import Schedule
 from testbed.scenario.resilience_words import AutoscalerWords
 from testbed.serving.rate_curve import RateCurve
@@ -120,7 +120,7 @@ class Autoscaler:
             self._rotate(server, inside=False)
         self._env.set_timer("scale", self._schedule.first_s(self._env.now_s()))
 
-    def on_message(self, source: str, message: Message | Setting | Rotation) -> None:
+    def on_message(self, source: str, message: Message | Notice) -> None:
         """The leaf's."""
         self._role.on_message(source, message)
 

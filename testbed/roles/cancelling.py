@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from testbed.roles.leaf import Leaf, _Open
-from testbed.roles.messages import Cancel, Message, Outcome, Request, Rotation, Setting
+from testbed.roles.messages import Cancel, Message, Notice, Outcome, Request
 
 
 class CancellingLeaf(Leaf):
@@ -24,7 +24,7 @@ class CancellingLeaf(Leaf):
         super().__init__(*args, **words)
         self._cancels = cancels
 
-    def on_message(self, source: str, message: Message | Setting | Rotation) -> None:
+    def on_message(self, source: str, message: Message | Notice) -> None:
         """As of a leaf; and a root's call."""
         if isinstance(message, Cancel):
             self._on_cancel(message)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any, Protocol
 
-from testbed.roles.messages import Message, Rotation, Setting
+from testbed.roles.messages import Message, Notice
 
 LIFE_BITS = 32  # what a node numbers itself begins here in each life, so that no two messages are alike
 
@@ -42,7 +42,7 @@ class Role(Protocol):
     def start(self) -> None:
         """The run begins (time 0), or this node's new life in it: set the first timers."""
 
-    def on_message(self, source: str, message: Message | Setting | Rotation) -> None:
+    def on_message(self, source: str, message: Message | Notice) -> None:
         """A message has arrived; a setting or a rotation comes from the engine, from no source."""
 
     def on_timer(self, name: str) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from testbed.roles.environment import LIFE_BITS, Environment, Role
-from testbed.roles.messages import HEALTH, Check, CheckReply, Message, Rotation, Setting
+from testbed.roles.messages import HEALTH, Check, CheckReply, Message, Notice, Rotation, Setting
 from testbed.roles.schedule import Schedule
 from testbed.scenario.resilience_words import HealthChecks
 
@@ -67,7 +67,7 @@ class CheckingHealth:
         self._role.start()
         self._env.set_timer("health", self._schedule.first_s(self._env.now_s()))
 
-    def on_message(self, source: str, message: Message | Setting | Rotation) -> None:
+    def on_message(self, source: str, message: Message | Notice) -> None:
         """Take an answer; all else is the balancer's."""
         if isinstance(message, CheckReply):
             self._on_answer(source, message)
@@ -134,7 +134,7 @@ class AnsweringChecks:
         self._env = env
         self._is_absent = False
 
-    def on_message(self, source: str, message: Message | Setting | Rotation) -> None:
+    def on_message(self, source: str, message: Message | Notice) -> None:
         """Answer a check; all else is the role's."""
         if isinstance(message, Check):
             if not self._is_absent:

@@ -42,6 +42,7 @@ from testbed.roles.leak import Leak
 from testbed.roles.messages import (
     FirstToken,
     Message,
+    Notice,
     Outcome,
     Poll,
     Probe,
@@ -184,7 +185,7 @@ class Leaf:
             self._ticks = Schedule(self._hooks.tick_interval_s, self._hooks.tick_interval_s)
             self._env.set_timer("tick", self._ticks.first_s(now_s))
 
-    def on_message(self, source: str, message: Message | Setting | Rotation) -> None:
+    def on_message(self, source: str, message: Message | Notice) -> None:
         """Take a request, what a server says, or what a fault changes."""
         if isinstance(message, Request):  # the two of every request, before all else
             self._on_request(source, message)

@@ -192,6 +192,25 @@ class Rotation(NamedTuple):
     cause: str = FAULT
 
 
+class Surge(NamedTuple):
+    """The engine to a root: more requests are planned, as ordered by hand. Never crosses a link.
+
+    Attributes:
+        request_ids: those behind the ids of the plan.
+        at_s: planned arrivals, rising.
+        traffic: the root's lines of traffic.
+        class_index, prompt_tokens, output_tokens: of each request.
+    """
+
+    request_ids: tuple[int, ...]
+    at_s: tuple[float, ...]
+    traffic: tuple[int, ...]
+    class_index: tuple[int, ...]
+    prompt_tokens: tuple[int, ...]
+    output_tokens: tuple[int, ...]
+
+
+Notice = Setting | Rotation | Surge
 Message = Request | Reply | Report | Probe | ProbeReply | Poll | FirstToken | Cancel | Check | CheckReply
 
 PATH_OF: dict[type, str] = {

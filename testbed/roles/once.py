@@ -8,7 +8,7 @@ the scenario duplicates, so nobody else pays for it.
 from __future__ import annotations
 
 from testbed.roles.environment import Role
-from testbed.roles.messages import Message, Report, Rotation, Setting
+from testbed.roles.messages import Message, Notice, Report
 from testbed.scenario.fault_plan import duplicates
 from testbed.scenario.schema import Scenario
 
@@ -26,9 +26,9 @@ class Once:
         self._hand_on = role.on_message
         self._seen: set[tuple[str, type, int, int]] = set()
 
-    def on_message(self, source: str, message: Message | Setting | Rotation) -> None:
+    def on_message(self, source: str, message: Message | Notice) -> None:
         """Take a message, unless it is a copy of one."""
-        if not isinstance(message, Report | Setting | Rotation):
+        if not isinstance(message, Report | Notice):
             key = (source, message.__class__, message[0], message[1])
             if key in self._seen:
                 return

@@ -12,7 +12,8 @@ A report or a reply may make a cell usable again; a fault that changes what is a
 Messages seen: `Report` (updates the view; policies that follow reports may move their shares) and `Reply` (closes
 the request; how long it travelled updates the measured round trip). A reply to a request that has timed out is
 late: counted, not an error. A reply to a request that was never sent is an error, unless an earlier life of this root
-sent it. `Setting` and `Rotation` come from the engine: a count that leaks; cells or leaves that take no new requests. A
+sent it. `Setting`, `Rotation` and `Surge` come from the engine: a count that leaks; cells or leaves that take no new
+requests; more requests, ordered by hand. A
 cell all of whose leaves are out is out itself.
 
 A root that is restarted goes on with the plan where it stands then: what was planned before is lost.
@@ -40,18 +41,21 @@ from testbed.roles.messages import (
     FAULT,
     FirstToken,
     Message,
+    Notice,
     Outcome,
     Reply,
     Report,
     Request,
     Rotation,
     Setting,
+    Surge,
 )
 from testbed.roles.poller import Poller, Polls
 from testbed.roles.schedule import Schedule
 from testbed.routing.policy import Hooks, Policy, Update
 from testbed.routing.view import Target, View
 from testbed.traffic.plan import RootPlan
+from testbed.traffic.surge import joined
 
 NAN = math.nan
 _HASH = 2654435761  # Knuth's multiplier: spreads request ids evenly, the same in every arm and engine
@@ -165,7 +169,7 @@ class Root:
                 self._ticks[name] = (index, schedule)
                 self._env.set_timer(name, schedule.first_s(now_s))
 
-    def on_message(self, source: str, message: Message | Setting | Rotation) -> None:
+    def on_message(self, source: str, message: Message | Notice) -> None:
         """Take a reply, a report, or what a fault changes."""
         if isinstance(message, Reply):  # the one of every request, before all else
             self._on_reply(source, message)
@@ -179,6 +183,8 @@ class Root:
                 self._leak.fraction = message.value
             case Rotation():
                 self._on_rotation(message)
+            case Surge():
+                self._on_surge(message)
             case _:
                 raise RuntimeError(f"{self._name}: {message} from {source}: a root takes replies and reports")
 
@@ -237,6 +243,12 @@ class Root:
                 stream.view.rotate(cell, inside=inside, cause=cause)
         if self._waiting:
             self._release_all(now_s)
+
+    def _on_surge(self, surge: Surge) -> None:
+        """More requests take their places among those to come."""
+        self._plan = joined(self._plan, self._next, surge)
+        self._planned = len(self._plan.request_ids)
+        self._await_arrival()
 
     def _await_arrival(self) -> None:
         if self._next < self._planned:

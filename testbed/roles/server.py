@@ -22,6 +22,7 @@ from testbed.roles.messages import (
     Cancel,
     FirstToken,
     Message,
+    Notice,
     Outcome,
     Poll,
     Probe,
@@ -29,7 +30,6 @@ from testbed.roles.messages import (
     Reply,
     Report,
     Request,
-    Rotation,
     Setting,
 )
 from testbed.roles.schedule import Schedule
@@ -98,7 +98,7 @@ class Server:
             self._env.set_timer("report", self._reports.first_s(now_s))
         self._join_idle_queue()
 
-    def on_message(self, source: str, message: Message | Setting | Rotation) -> None:
+    def on_message(self, source: str, message: Message | Notice) -> None:
         """Take a request, a probe, a cancellation, or what a fault sets."""
         if isinstance(message, Request):  # the one of every request, before all else
             self._on_request(source, message)

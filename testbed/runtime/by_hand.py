@@ -14,6 +14,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from testbed.record.outcome import SurgeWords
 from testbed.roles.build import World
 from testbed.runtime.hand import HandServer
 from testbed.runtime.lives import Life
@@ -24,12 +25,13 @@ from testbed.runtime.wire import Change, Changed
 from testbed.scenario.fault_plan import Fault, until_text
 from testbed.scenario.fault_words import LOAD_KEYS, FaultLine
 from testbed.scenario.schema import scaled_words
+from testbed.traffic.surge import BY_HAND, surge
 
 ACKNOWLEDGED_WITHIN_S = (
     0.4  # longest wait for the processes, twice at most: an answer takes less than a second
 )
 RESTART_S = 0.2  # how long a process is dead that is to be restarted, and lives
-NOT_BY_HAND = LOAD_KEYS | {"shift", "duplicate", "replay"}
+NOT_BY_HAND = (LOAD_KEYS - BY_HAND) | {"shift", "duplicate", "replay"}
 
 
 @dataclass
@@ -85,6 +87,7 @@ class ByHand:
         self._now_s = now_s
         self._pending: _Pending | None = None
         self.orders: list[Order] = []
+        self._next_id = world.plan.requests  # of the next request that an order adds
 
     # --- what the launcher does with it ---------------------------------------------------------------------
 
@@ -133,6 +136,10 @@ class ByHand:
             lasts = {} if math.isinf(until_s) else {"for": f"{max(until_s - at_s, 1e-6)!r} s"}
             found.append({"at": f"{at_s!r} s", **lasts, **words})
         return tuple(found)
+
+    def surges(self) -> tuple[SurgeWords, ...]:
+        """The orders that added requests, for the record."""
+        return tuple(order.ordered.as_words() for order in self.orders if order.ordered.is_surge)
 
     # --- orders ---------------------------------------------------------------------------------------------
 
@@ -191,8 +198,10 @@ class ByHand:
         at_s = self._now_s()
         until_s = at_s + scaled.for_ if scaled.for_ is not None else math.inf
         dumped = scaled.model_dump(mode="json", by_alias=True, exclude_none=True)
-        ordered = Ordered(len(self.orders), at_s, until_s, dumped)
+        ordered = Ordered(len(self.orders), at_s, until_s, dumped, self._next_id)
         fault = ordered.fault(world.scenario, world.topology)
+        if ordered.is_surge:
+            self._next_id += self._added(fault)
         if not fault.links and not fault.nodes and not fault.withdrawn:
             raise ValueError(f"{fault.target} touches nobody")
         shared = [name for name in fault.nodes if len(self._homes[self._process_of[name]]) > 1]
@@ -204,6 +213,18 @@ class ByHand:
                 if life.is_dead or life.next_to_hear(at_s) > life.number:
                     raise ValueError(f"{node} is dead already")
         return Order(ordered, fault, line.model_dump(mode="json", by_alias=True, exclude_none=True))
+
+    def _added(self, fault: Fault) -> int:
+        """How many requests a fault adds; raises ValueError where it can add none."""
+        world, demand = self._world, fault.words.demand
+        if world.plan.sharing is not None:
+            raise ValueError("requests with sessions or prefixes are planned before a run begins")
+        if demand is not None and demand <= 1.0:
+            raise ValueError(f"demand x{demand:g}: what is planned stays; accepted: more than x1")
+        count = surge(world.scenario, fault).requests
+        if not count:
+            raise ValueError("that adds no request: the arrivals are over, or replayed from a trace")
+        return count
 
     def _apply(self, order: Order) -> set[tuple[str, str, int]]:
         fault, ordered = order.fault, order.ordered
@@ -221,10 +242,17 @@ class ByHand:
             raise ValueError(
                 f"{strange[0]} was not ordered; known: {', '.join(map(str, sorted(known))) or 'none'}"
             )
+        if fixed := [
+            each for each in self.orders if each.ordered.is_surge and each.fault.number in (numbers or ())
+        ]:
+            raise ValueError(
+                f"{fixed[0].fault.number}: its requests were planned when it was ordered, and come"
+            )
         chosen = [
             order
             for order in self.orders
             if not order.is_healed
+            and not order.ordered.is_surge
             and (not numbers or order.fault.number in numbers)
             and (not key or getattr(order.fault.words, key))
             and (not nodes or nodes & set(order.fault.nodes))

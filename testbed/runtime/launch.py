@@ -233,6 +233,7 @@ class _Launcher:
             pass_spacing_s=scenario.live.pass_spacing,
             notes=self._notes(),
             by_hand=self._by_hand.lines(),
+            surges=self._by_hand.surges(),
         )
 
     # --- start ----------------------------------------------------------------------------------------------

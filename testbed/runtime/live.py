@@ -42,7 +42,8 @@ from testbed.runtime.sockets import Peer, Sockets
 from testbed.runtime.timeline import Change, heal_of, node_changes, onset
 from testbed.runtime.wire import GREETING, Beat, Ledger, Section, Start, pack_frame, unpack_frame
 from testbed.scenario.fault_plan import fault_plan
-from testbed.scenario.topology import Link
+from testbed.scenario.topology import Link, root_name
+from testbed.traffic.surge import surge, surge_of_root
 
 BEAT_S = 0.5  # wall time between two beats to the launcher
 LAST_BEAT_S = 0.1  # once the run has had its duration, and ends when all are idle
@@ -211,6 +212,9 @@ class Host:
         self._accounts.usage.would_blocks = self._sockets.would_blocks
         self._accounts.usage.collector_s = 0.0
         self._begin(start, processes)
+        for order in (Ordered(*each) for each in start.ordered):
+            if order.is_surge:
+                self._add_requests(order, start.born_at_s)
         waited_s = 0.0
         while not self._ended:
             began_s = self._clock()
@@ -236,6 +240,17 @@ class Host:
             if begin is not None:
                 environment.at_s = max(environment.at_s, now_s)
                 self._make(environment, heal_of(begin, order.until_s) if healed else begin, now_s)
+        if order.is_surge and not healed:
+            self._add_requests(order, -math.inf)
+
+    def _add_requests(self, order: Ordered, from_s: float) -> None:
+        """Tell the roots here of the requests that an order adds from this instant on."""
+        world = self._world
+        found = surge(world.scenario, order.fault(world.scenario, world.topology))
+        for index, root in enumerate(world.scenario.roots):
+            environment = self._environments.get(root_name(root))
+            if environment is not None:
+                environment.role.on_message("", surge_of_root(found, index, order.first_id, from_s))
 
     def end(self) -> None:
         """Leave the loop after this pass."""

@@ -199,7 +199,7 @@ class NodeProcess:
     def _on_order(self, order: Change) -> None:
         """What is done is said, or first said where nothing can be said afterwards."""
         kind = order.kind
-        ordered = Ordered(order.number, order.at_s, order.until_s, order.words)
+        ordered = Ordered(order.number, order.at_s, order.until_s, order.words, order.first_id)
         done = Changed(self._name, order.kind, order.number)
         if kind == "brace":
             self._host.forget_lookahead()

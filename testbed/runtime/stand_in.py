@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from testbed.roles.environment import Role
-from testbed.roles.messages import Message, Rotation, Setting
+from testbed.roles.messages import Message, Notice
 from testbed.runtime.timeline import Change
 
 
@@ -31,7 +31,7 @@ class Paused:
     def start(self) -> None:
         """It began long ago."""
 
-    def on_message(self, source: str, message: Message | Setting | Rotation) -> None:
+    def on_message(self, source: str, message: Message | Notice) -> None:
         """The message waits."""
         self.backlog.append(("message", source, message))
 
@@ -58,7 +58,7 @@ class Dead:
     def start(self) -> None:
         """Never."""
 
-    def on_message(self, source: str, message: Message | Setting | Rotation) -> None:
+    def on_message(self, source: str, message: Message | Notice) -> None:
         """Its links are closed, so nothing comes."""
         raise AssertionError(f"{message} from {source} came to a dead process")
 

@@ -70,7 +70,7 @@ class Start(NamedTuple):
     at_monotonic_s: float
     born_at_s: float = 0.0
     died_at_s: float = 0.0
-    ordered: tuple[tuple[int, float, float, dict[str, Any]], ...] = ()
+    ordered: tuple[tuple[int, float, float, dict[str, Any], int], ...] = ()
     told_at_s: float = 0.0
     lives: dict[str, int] = {}  # noqa: RUF012, a tuple has no other way to a default
 
@@ -98,6 +98,7 @@ class Change(NamedTuple):
     at_s: float
     until_s: float
     words: dict[str, Any]
+    first_id: int
 
 
 class Changed(NamedTuple):

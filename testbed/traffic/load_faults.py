@@ -57,7 +57,7 @@ def with_load_faults(scenario: Scenario, faults: Sequence[Fault], streams: list[
     """The requests as bursts, shifts and heavy classes make them."""
     for fault in faults:
         if fault.words.burst:
-            streams = streams + _bursts(scenario, fault)
+            streams = streams + bursts(scenario, fault)
         if fault.words.prompt_tokens is not None or fault.words.output_tokens is not None:
             streams = [_heavier(scenario, fault, stream) for stream in streams]
         if fault.words.shift is not None:
@@ -82,7 +82,7 @@ def _split(piece: Piece, fault: Fault, factor: float) -> list[Piece]:
     return [part for part in parts if part.until_s > part.at_s]
 
 
-def _bursts(scenario: Scenario, fault: Fault) -> list[Stream]:
+def bursts(scenario: Scenario, fault: Fault) -> list[Stream]:
     """More requests for each root: at once, or evenly over the time of the fault; in turn over its lines."""
     found: list[Stream] = []
     for position, (root, words) in enumerate(scenario.roots.items()):

@@ -94,7 +94,12 @@ def build_plan(scenario: Scenario) -> Plan:
     for name in scenario.traces:
         streams += _replayed_streams(scenario, name)
     streams = with_load_faults(scenario, faults, streams)
-    streams.sort(key=lambda stream: (stream.root, stream.traffic))
+    return joined_plan(streams)
+
+
+def joined_plan(streams: list[Stream]) -> Plan:
+    """The requests of all lines of traffic as one plan."""
+    streams = sorted(streams, key=lambda stream: (stream.root, stream.traffic))
     sharing = joined_sharing([stream.sharing for stream in streams])
     at_s = _joined([stream.at_s for stream in streams], np.float64)
     order = np.argsort(at_s, kind="stable")  # stable: requests of one instant keep the order of the roots

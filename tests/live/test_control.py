@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import yaml
 
+from testbed.analysis.summary import summarize_arm
 from testbed.console.control import order
 from testbed.errors import UsageError
 from testbed.experiment import run_arm, with_orders
@@ -24,7 +25,9 @@ from testbed.record.run_folder import ArmFolder
 from testbed.runtime.hand import NOTE
 from testbed.scenario.load import load_scenario, scenario_from_text
 from testbed.scenario.topology import build_topology
-from tests.laws.test_node_faults import assert_books_balance, fault_rows, words
+from testbed.traffic.plan import build_plan
+from testbed.traffic.surge import LEAD_S
+from tests.laws.test_node_faults import RATE_PER_S, assert_books_balance, fault_rows, words
 from tests.laws.virtual_run import VirtualRun
 
 pytestmark = pytest.mark.live
@@ -173,6 +176,62 @@ def sent_by(run: VirtualRun, root: str, cell: str) -> Any:
     """Requests of a root that reached a cell."""
     requests = run.tables["requests"]
     return (requests["root"] == root) & (requests["cell"] == cell) & ~np.isnan(requests["at_leaf_s"])
+
+
+def test_a_spike_by_hand_adds_requests_from_the_order_on(tmp_path: Path) -> None:
+    """Three times the arrivals of one root for a second, fifty requests at once, and a root that dies meanwhile."""
+    wait = threading.Event().wait
+
+    def commands(say: Say, folder: ArmFolder) -> None:
+        wait(0.5)
+        said = say("spike", "x3", root="west", lasts="1 s")
+        assert "demand x3" in said[0]
+        say("set", "burst=50", root="*")
+        with pytest.raises(UsageError, match=r"demand is set on a root or a class, not on a cell"):
+            say("spike", "x3", cell="a")
+        with pytest.raises(UsageError, match="accepted: one factor on the arrivals"):
+            say("spike", root="west")
+        assert (
+            refused(folder, "spike", ("x0.5",))
+            == "demand x0.5: what is planned stays; accepted: more than x1"
+        )
+        assert "its requests were planned when it was ordered" in refused(folder, "heal", ("0",))
+        assert say("heal") == ["nothing to heal"]
+        wait(0.3)
+        say("kill", root="west", lasts="300 ms")
+
+    run = run_with(tmp_path, commands, 4.0)
+
+    assert run.outcome.deaths == ()
+    assert run.outcome.log_problems == ()
+    assert_books_balance(run)
+    spike, burst, killed = fault_rows(run)
+    assert spike["nodes_applied"] == spike["nodes_expected"] == 1
+    assert burst["nodes_applied"] == burst["nodes_expected"] == 2
+    requests = run.tables["requests"]
+    planned = build_plan(run.scenario.model_copy(update={"faults": ()}).scaled()).requests
+    added = np.arange(len(requests["request_id"])) >= planned
+    at_s, west = requests["planned_at_s"], requests["root"] == "root.west"
+    of_burst = added & (at_s == burst["planned_at_s"] + LEAD_S)
+    assert of_burst.sum() == 100
+    of_spike = added & ~of_burst
+    assert west[of_spike].all()
+    assert of_spike.sum() == pytest.approx(2 * RATE_PER_S, abs=4 * (2 * RATE_PER_S) ** 0.5)
+    assert (at_s[of_spike] >= spike["planned_at_s"] + LEAD_S).all()
+    dead = west & (at_s > killed["applied_at_s"]) & (at_s < killed["heal_planned_at_s"])
+    assert (requests["outcome"][added & dead] == "lost").all()
+    assert (requests["outcome"][added & ~west] == "completed").all()
+    assert (requests["outcome"] == "completed")[of_spike].sum() > 20
+    summary = summarize_arm(run.scenario, run.tables, run.outcome)
+    assert summary["requests"]["planned"] == planned + added.sum()
+    assert summary["laws"]["broken"] == 0
+
+
+def refused(folder: ArmFolder, action: str, keys: tuple[str, ...]) -> str:
+    """What the run says to an order that it does not take."""
+    done, (said,) = order(folder.path, action, keys, {"root": "west"} if action == "spike" else {}, None)
+    assert not done
+    return said
 
 
 def test_random_commands_in_a_row_leave_the_run_consistent(tmp_path: Path) -> None:
