@@ -19,6 +19,7 @@ from testbed.fitness.at_start import start_warnings
 from testbed.record.run_folder import RunFolder
 from testbed.scenario.load import ScenarioFile
 from testbed.scenario.overrides import load_file, pairs_of
+from testbed.scenario.topology import oracles_of
 
 INTERRUPTED = 130
 PRECEDENCE = (2, 1, INTERRUPTED, 5, 4, 3)  # of exit statuses, where several hold
@@ -76,7 +77,8 @@ def run_folder(console: Console, scenarios: Path, out: Path | None, orders: Orde
         folder = RunFolder(base.path / path.stem)
         folder.path.mkdir()
         try:
-            lines.append(SuiteLine(path, *run_seeds(console, path, folder, orders)))
+            can_run = without_oracles(console, path, orders)
+            lines.append(SuiteLine(path, *run_seeds(console, path, folder, can_run)))
         except ScenarioError as error:
             console.print(str(error), markup=False, highlight=False, soft_wrap=True)
             lines.append(SuiteLine(path, 2, [], "the scenario is wrong"))
@@ -89,6 +91,23 @@ def run_folder(console: Console, scenarios: Path, out: Path | None, orders: Orde
     console.print(f"records and figures: {base.path}", highlight=False, soft_wrap=True)
     statuses = {line.status for line in lines}
     return next((status for status in PRECEDENCE if status in statuses), 0)
+
+
+def without_oracles(console: Console, path: Path, orders: Orders) -> Orders:
+    """The orders for one scenario of a folder: with real processes, arms that want to know the truth are left out.
+
+    Where such arms are asked for, or there are no others, nothing is: the run is refused.
+    """
+    if orders.engine != "live" or orders.arms:
+        return orders
+    arms = load_file(path, orders.overrides, orders.seed, []).arms
+    kept = tuple(name for name, scenario in arms.items() if not oracles_of(scenario))
+    left = [name for name in arms if name not in kept]
+    if not left or not kept:
+        return orders
+    said = f"{path.name}: left out, since under --engine live no process knows the truth: {', '.join(left)}"
+    console.print(said, markup=False, highlight=False, soft_wrap=True)
+    return replace(orders, arms=kept)
 
 
 def run_scales(console: Console, scenario: Path, base: RunFolder, orders: Orders) -> int:

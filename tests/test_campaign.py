@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
+from dataclasses import replace
 
 import pytest
+from rich.console import Console
 
 from testbed.analysis.scale import compare_scales
+from testbed.campaign import Orders, without_oracles
 from tests.test_command_line import TEXT, folder, run  # noqa: F401
 
 
@@ -30,6 +34,20 @@ def test_a_folder_runs_every_scenario_and_tells_which_passed(folder):  # noqa: F
     assert "1 of 2" in done.stdout, "expectations met of the second"
     for name in ("a", "b"):
         assert json.loads((folder / "out" / name / "summary.json").read_text())["arms"]
+
+
+def test_with_real_processes_a_folder_runs_without_the_arms_that_want_the_truth(folder):  # noqa: F811
+    """Asked for by name they are refused; a scenario with none but such arms is."""
+    path = folder / "a.yaml"
+    path.write_text(TEXT.replace("  random: {}", "  random: {policies.random: {kind: oracle}}"))
+    console = Console(file=io.StringIO(), width=200)
+    orders = Orders("live", (), None, [], None, 1, False, False)
+
+    assert without_oracles(console, path, orders).arms == ("weighted",)
+    said = console.file.getvalue()
+    assert said == "a.yaml: left out, since under --engine live no process knows the truth: random\n"
+    assert without_oracles(console, path, replace(orders, arms=("random",))).arms == ("random",)
+    assert without_oracles(console, path, replace(orders, engine="virtual")).arms == ()
 
 
 def test_an_empty_folder_is_refused(folder):  # noqa: F811
