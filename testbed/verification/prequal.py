@@ -55,7 +55,7 @@ NOTE_OF_RULES = (
 NOTE_OF_RAMP = "WRR cannot fail a quarter of the requests here: it fails those of disturbed servers, a fifth of all by construction."
 NOTE_OF_SENSITIVITIES = (
     "Latency is a better guide here than on the published machines: from quantile 0 to 0.99 the p99 falls by more, and at"
-    " quantile 1, where latency alone decides, it hardly rises. Their latencies carry noise that the process has not."
+    " quantile 1, where latency alone decides, it hardly rises. Perhaps theirs carries noise that the process has not."
 )
 
 
