@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+import numpy as np
+
 from testbed.links.delay import mean_delay_s
 from testbed.scenario.policy_words import FlowPolicy
 from testbed.scenario.quantity import format_s
@@ -15,7 +17,7 @@ from testbed.theory.feedback import Feedback, acts_on_reports, interval_s, is_me
 from testbed.theory.operating_point import Demand, OperatingPoint
 from testbed.theory.path_delays import PathDelays
 from testbed.theory.resilience_cautions import resilience_cautions
-from testbed.traffic.capacity import peak_rates
+from testbed.traffic.capacity import cell_profile, line_rates, peak_rates
 
 MOST_LOAD = (
     0.95  # of capacity: beyond, waits grow without measure and small errors of a share overload a cell
@@ -42,6 +44,7 @@ def cautions(
     return (
         *_of_plan(planned),
         *_of_load(scenario, wanted, optimum),
+        *_of_prefill(scenario, wanted, optimum),
         *_of_timeouts(scenario, wanted, optimum),
         *_of_flow(scenario, loops),
         *_of_reports(scenario, delays, optimum),
@@ -85,6 +88,25 @@ def _of_load(scenario: Scenario, wanted: Demand, optimum: OperatingPoint) -> Ite
                 f"{cell.cell} is loaded to {cell.of_capacity:.3g} of its capacity even at the optimum:"
                 " no other cell is allowed, or near enough, to take more"
             )
+
+
+def _of_prefill(scenario: Scenario, wanted: Demand, optimum: OperatingPoint) -> Iterator[str]:
+    """The rate curve knows nothing of the token budget of a step, which caps the prefill of short steps."""
+    prompts = np.array([line_rates(scenario, root)[i].prompt_mean for root, i in wanted.lines])
+    asked_per_s = optimum.shares.T @ (wanted.rates_per_s * prompts) / wanted.servers
+    profiles = [cell_profile(scenario.cells[name], scenario.stretch) for name in wanted.cells]
+    loads = [
+        0.0 if profile is None else float(each) / profile.prefill_per_s()
+        for each, profile in zip(asked_per_s, profiles, strict=True)
+    ]
+    worst = int(np.argmax(loads))
+    profile = profiles[worst]
+    if profile is not None and loads[worst] > MOST_LOAD:
+        yield (
+            f"each server of {wanted.cells[worst]} is to prefill {asked_per_s[worst]:.4g} tokens a second, and steps of"
+            f" {profile.step_tokens} tokens carry {profile.prefill_per_s():.4g}: prompts queue, whatever the capacity says"
+            f"{_unless_cached(scenario)}"
+        )
 
 
 def _unless_cached(scenario: Scenario) -> str:

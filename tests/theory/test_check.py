@@ -188,6 +188,16 @@ WARNINGS: list[tuple[dict[str, Any], str]] = [
         "the timeout of sand, 100 ms, is below its mean service time with travel, 139 ms: most requests time out",
     ),
     (
+        {
+            "cells": {
+                name: {"servers": servers, "profile": "small", "step_tokens": 64}
+                for name, servers in (("us", 4), ("eu", 3), ("asia", 2))
+            }
+        },
+        "each server of us is to prefill 4557 tokens a second, and steps of 64 tokens carry 4040: prompts queue,"
+        " whatever the capacity says",
+    ),
+    (
         rate("2100 /s"),
         "the mean offered load is 0.973 of the capacity of all cells (2100 of 2158 /s):"
         " queues grow without end or nearly so",
