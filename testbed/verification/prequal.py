@@ -281,6 +281,8 @@ def illustrate_sensitivities(quick: bool) -> Iterator[Illustration]:
     left.set(
         xscale="log", xlabel="probes a request", ylabel="sojourn (ms)", title="load 1.5", ylim=(0.0, None)
     )
+    left.set_xticks([0.5, 1.0, 2.0, 4.0], ["1/2", "1", "2", "4"])
+    left.xaxis.set_minor_formatter(NullFormatter())
     right.set(xlabel="hot quantile", title="half of the servers slow, load 0.75", ylim=(0.0, None))
     right.legend()
     yield Illustration(
