@@ -78,9 +78,14 @@ class Profile:
             step_tokens=self.step_tokens if step_tokens is None else step_tokens,
         )
 
-    def prefill_per_s(self) -> float:
-        """The most prompt tokens that it prefills per second, at speed 1: every step full of them."""
-        return self.step_tokens / (self.decode_a_s + self.prefill_b_s * self.step_tokens)
+    def budget_rate_per_s(self, prompt_mean: float, output_mean: float) -> float:
+        """The most requests of these mean tokens that full steps let through per second, at speed 1.
+
+        A request takes its prompt and all output tokens but the first from the budgets of steps. The rate curve, which
+        knows no budget, may promise more where steps are short.
+        """
+        in_a_step = self.step_tokens / (prompt_mean + output_mean - 1)
+        return in_a_step / (self.decode_a_s + in_a_step * self.rate_curve(prompt_mean, output_mean).beta_s)
 
     def rate_curve(self, prompt_mean: float, output_mean: float) -> RateCurve:
         """The rate curve for requests of these mean tokens, at speed 1.

@@ -44,7 +44,7 @@ def cautions(
     return (
         *_of_plan(planned),
         *_of_load(scenario, wanted, optimum),
-        *_of_prefill(scenario, wanted, optimum),
+        *_of_budget(scenario, wanted, optimum),
         *_of_timeouts(scenario, wanted, optimum),
         *_of_flow(scenario, loops),
         *_of_reports(scenario, delays, optimum),
@@ -90,23 +90,24 @@ def _of_load(scenario: Scenario, wanted: Demand, optimum: OperatingPoint) -> Ite
             )
 
 
-def _of_prefill(scenario: Scenario, wanted: Demand, optimum: OperatingPoint) -> Iterator[str]:
-    """The rate curve knows nothing of the token budget of a step, which caps the prefill of short steps."""
-    prompts = np.array([line_rates(scenario, root)[i].prompt_mean for root, i in wanted.lines])
-    asked_per_s = optimum.shares.T @ (wanted.rates_per_s * prompts) / wanted.servers
-    profiles = [cell_profile(scenario.cells[name], scenario.stretch) for name in wanted.cells]
-    loads = [
-        0.0 if profile is None else float(each) / profile.prefill_per_s()
-        for each, profile in zip(asked_per_s, profiles, strict=True)
-    ]
-    worst = int(np.argmax(loads))
-    profile = profiles[worst]
-    if profile is not None and loads[worst] > MOST_LOAD:
-        yield (
-            f"each server of {wanted.cells[worst]} is to prefill {asked_per_s[worst]:.4g} tokens a second, and steps of"
-            f" {profile.step_tokens} tokens carry {profile.prefill_per_s():.4g}: prompts queue, whatever the capacity says"
-            f"{_unless_cached(scenario)}"
-        )
+def _of_budget(scenario: Scenario, wanted: Demand, optimum: OperatingPoint) -> Iterator[str]:
+    """The rate curve knows nothing of the token budget of a step, which caps what short steps let through."""
+    lines = [line_rates(scenario, root)[i] for root, i in wanted.lines]
+    asked_per_s = optimum.shares * wanted.rates_per_s[:, None] / wanted.servers
+    tokens = np.array([[line.prompt_mean, line.output_mean] for line in lines])
+    for state, each_per_s in zip(optimum.cells, asked_per_s.T, strict=True):
+        name, total_per_s = state.cell, float(each_per_s.sum())
+        profile = cell_profile(scenario.cells[name], scenario.stretch)
+        if profile is None or not total_per_s or state.of_capacity > MOST_LOAD:
+            continue
+        most_per_s = profile.budget_rate_per_s(*(each_per_s @ tokens / total_per_s))
+        if total_per_s > MOST_LOAD * most_per_s:
+            yield (
+                f"each server of {name} is asked for {total_per_s:.4g} requests a second, and steps of"
+                f" {profile.step_tokens} tokens let {most_per_s:.4g} through, whatever the capacity says"
+                f"{_unless_cached(scenario)}"
+            )
+            return
 
 
 def _unless_cached(scenario: Scenario) -> str:

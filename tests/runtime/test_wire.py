@@ -24,7 +24,7 @@ CONTROL: list[wire.Control] = [
     wire.Greeted("root.west"),
     wire.Start(12345.678901234567),
     wire.Beat("root.west", 3.5, {"root.west": (100, 90, 10)}, False, 400, 0.0001, 0.002),
-    wire.Change("apply", 2, 1.5, math.inf, {"at": "0.0 s", "root": "west", "set": {"pause": True}}),
+    wire.Change("apply", 2, 1.5, math.inf, {"at": "0.0 s", "root": "west", "set": {"pause": True}}, 0),
     wire.Changed("root.west", "apply", 2),
     wire.Stop(20.0),
     wire.Ledger("us/leaf-1", {0: (100, 1), 5: (20, 0)}, {0: {0: 60, 1: 39}}, {3: (99, 2)}),

@@ -380,7 +380,7 @@ def test_the_step_budget_caps_the_rate_where_the_curve_does_not() -> None:
     With S tokens a step, each request costs its prompt and O - 1 decoding tokens of them, so at saturation
     S / (P + O - 1) requests pass through a step.
     """
-    bench = PROFILES["bench"]
+    bench = PROFILES["bench"].with_limits(step_tokens=2048)
     batch = Batch(bench, 1)
 
     rate_per_s = closed_loop_per_s(batch, in_flight=1000, prompt=64, output=8, stagger_s=0.0)
@@ -388,6 +388,7 @@ def test_the_step_budget_caps_the_rate_where_the_curve_does_not() -> None:
     per_step = bench.step_tokens / (64 + 8 - 1)
     step_s = bench.decode_a_s + per_step * (bench.rate_curve(64, 8).beta_s)
     assert rate_per_s == pytest.approx(per_step / step_s, rel=0.01)
+    assert bench.budget_rate_per_s(64, 8) == pytest.approx(per_step / step_s, rel=1e-12)
     assert rate_per_s < 0.3 * bench.rate_curve(64, 8).rate_per_s(1000)
 
 

@@ -194,7 +194,7 @@ WARNINGS: list[tuple[dict[str, Any], str]] = [
                 for name, servers in (("us", 4), ("eu", 3), ("asia", 2))
             }
         },
-        "each server of us is to prefill 4557 tokens a second, and steps of 64 tokens carry 4040: prompts queue,"
+        "each server of us is asked for 94.94 requests a second, and steps of 64 tokens let 62.53 through,"
         " whatever the capacity says",
     ),
     (
