@@ -143,7 +143,7 @@ def test_repeats_run_one_seed_after_the_other(folder):
 
     assert sorted(path.name for path in (folder / "run").iterdir()) == ["seed-5", "seed-6"]
     assert "2 seeds: mean" in done.stdout
-    assert "2 of 2 seeds" in done.stdout
+    assert "2 of 2 seeds; difference " in done.stdout
 
 
 def test_one_arm_alone_leaves_the_expectations_of_the_others_out(folder):

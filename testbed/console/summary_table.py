@@ -55,7 +55,15 @@ def print_repeats(
     console.print(table)
     for expectation in expectations:
         outcome = expectation.check_repeats(summaries)
-        _print_outcome(console, outcome.met, outcome.text)
+        _print_outcome(console, outcome.met, outcome.text + _margin(expectation, summaries))
+
+
+def _margin(expectation: Expectation, summaries: Sequence[dict[str, Any]]) -> str:
+    """The two sides' difference and half of its 95 % interval, seed by seed: all arms of a seed have the same requests."""
+    outcomes = [expectation.check(summary) for summary in summaries]
+    pairs = [(each.observed, each.limit) for each in outcomes]
+    margin = estimate([left - right for left, right in pairs if left is not None and right is not None])
+    return f"; difference {margin.mean:.3g} ± {margin.half_width:.1g}" if margin.runs > 1 else ""
 
 
 def _requests_table(summary: dict[str, Any]) -> Table:
