@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from testbed.analysis.lateness import link_lateness
 from testbed.benchmark.figure import Figure
@@ -18,7 +19,7 @@ RUN_S = 10.0
 def errors(quick: bool) -> Iterator[Figure]:
     """p50, p99 and the largest lateness of the request link."""
     for rate in QUICK_RATES if quick else RATES:
-        ran, note = undisturbed(lambda rate=rate: _run(rate, RUN_S / 2 if quick else RUN_S))  # type: ignore[misc]
+        ran, note = undisturbed(partial(_run, rate, RUN_S / 2 if quick else RUN_S))
         aims = AIMS_US.get(rate, (float("nan"), float("nan")))
         for name, value, aim in zip(
             ("p50", "p99", "largest"), _errors_us(ran), (*aims, float("nan")), strict=True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from testbed.benchmark.figure import Figure
 from testbed.benchmark.neighbours import undisturbed
@@ -20,7 +21,7 @@ def carried(quick: bool) -> Iterator[Figure]:
     bare = [requests_per_s(PIPELINE_S)]
     best = 0
     for rate in RATES:
-        ran, note = undisturbed(lambda rate=rate: _run(rate, seconds))  # type: ignore[misc]
+        ran, note = undisturbed(partial(_run, rate, seconds))
         bare.append(requests_per_s(PIPELINE_S))
         late_ms = 1e3 * ran.summary["release_lateness_s"]["p99"]
         is_carried = late_ms <= MOST_LATE_MS and not ran.summary["requests"]["lost"]

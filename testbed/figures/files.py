@@ -27,6 +27,7 @@ def save_figures(figures: Mapping[str, Figure], folder: Path, *, small: bool = F
 
 def save(figure: Figure, path: Path) -> None:
     """Write a figure that is laid out. The figure's own way draws it once more, to lay it out anew."""
+    # matplotlib leaves this method without types
     FigureCanvasAgg(figure).print_png(path)  # type: ignore[no-untyped-call]
 
 

@@ -14,7 +14,8 @@ SPARE_DESCRIPTORS = 64  # of a process, besides those of its peers
 DESCRIPTORS_PER_PEER = 3
 SPARE_SOCKETS = 8
 SOCKET_CAP = 65_535  # of a ZeroMQ context, whose default of 1,023 is raised to what a run needs
-PATH_REST = len("/testbed-XXXXXXXX/.99.ipc")
+# what follows the folder for temporary files, but for the node: a folder as mkdtemp names it, the number of a life, the ending
+PATH_REST = len("/testbed-12345678/.99.ipc")
 REPORT_CPU_S = 60e-6  # of both ends, while wake-ups are not shared
 IDLE_CPU = 0.005  # of a core, of a process that waits
 COMFORTABLE = 0.7  # of the cores, and of the rate measured: beyond it queues of runnable processes build up

@@ -37,6 +37,8 @@ class Texts:
     def __len__(self) -> int:
         return len(self.numbers)
 
+    # It compares as an array does, row by row, where the type checker expects one answer; so it has no hash.
+
     def __eq__(self, word: object) -> NDArray[np.bool_]:  # type: ignore[override]
         """Which rows hold this word."""
         held = [number for number, each in enumerate(self.words) if each == word]

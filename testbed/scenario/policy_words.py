@@ -215,6 +215,7 @@ class FlowPolicy(CountWords):
 class DgdPolicy(FlowPolicy):
     """Distributed gradient descent: flow by marginal cost and travel, along the tangent cone."""
 
+    # narrower than its parent, which never stands for it: the words of a policy are told apart by `kind`
     kind: Literal["dgd"]  # type: ignore[assignment]
     cost: Literal["marginal"] = "marginal"
     form: Literal["projection", "tangent_cone"] = "tangent_cone"
@@ -223,6 +224,7 @@ class DgdPolicy(FlowPolicy):
 class DlbPolicy(FlowPolicy):
     """Discrete routing or flow routing, whichever suits the rate of the class and the age of the news."""
 
+    # as above
     kind: Literal["dlb"]  # type: ignore[assignment]
     mode: Literal["auto", "discrete", "flow"] = "auto"
     step: StepSize | Literal["auto"] | CriticalStep = "auto"

@@ -164,6 +164,7 @@ def _run(scenario: Scenario) -> Measured:
     kept = _Kept()
 
     def make_role(name: str, world: World, env: Environment) -> Role:
+        # an environment of either engine keeps its record as an attribute; the protocol knows a method
         env.record = kept.record  # type: ignore[method-assign]
         return build_role(name, world, env)
 

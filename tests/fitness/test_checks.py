@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -76,10 +77,8 @@ def test_a_roomy_machine_fits_and_says_nothing() -> None:
         ({"temporary": Path("/" + "x" * 90)}, "ipc path", "does not fit"),
     ],
 )
-def test_what_a_machine_lacks_is_said_with_what_to_try(
-    change: dict[str, object], name: str, word: str
-) -> None:
-    machine = MACHINE._replace(**change)  # type: ignore[arg-type]
+def test_what_a_machine_lacks_is_said_with_what_to_try(change: dict[str, Any], name: str, word: str) -> None:
+    machine = MACHINE._replace(**change)
     checks = [*machine_checks(machine), *cheap_checks(NEEDS, machine)]
 
     assert word in [each.word for each in checks if each.name == name]

@@ -139,6 +139,7 @@ def test_a_stopped_process_does_not_outlive_a_killed_launcher(tmp_path: Path) ->
         process.wait()
 
         wait_for("end of all processes", lambda: not alive(processes), GONE_WITHIN_S)
+        assert not alive(processes)
 
 
 def test_a_killed_node_is_named_and_the_others_keep_their_data(tmp_path: Path) -> None:
