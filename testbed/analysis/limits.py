@@ -2,6 +2,10 @@
 
 Source: the rule that a run is invalid where the 99th percentile of its lateness exceeds a tenth of the smallest delay or
 period that it is about, with a floor; and suspect at half of that.
+
+Lateness distorts a run in the scenario's own time. So at a time scale above 1, where the same experiment goes by a slower
+clock, the floor of a limit grows with the scale as its other side does: of two runs, the one that is later in scenario
+time is never the one that is let through. Below 1 the floor stays, as what a host can do at all.
 """
 
 from __future__ import annotations
@@ -30,17 +34,36 @@ class Finding(NamedTuple):
     check: str
 
 
+class Limit(NamedTuple):
+    """What makes a run invalid, at any time scale.
+
+    Attributes:
+        floor_s: wall time, at a time scale of 1 or less.
+        part_s: of the duration that is distorted, scenario time; NaN: unknown, and the floor is the limit.
+    """
+
+    floor_s: float
+    part_s: float
+
+    def at(self, time_scale: float) -> float:
+        """The limit, wall time."""
+        floor_s, part_s = self.floor_s * max(1.0, time_scale), self.part_s * time_scale
+        return part_s if part_s > floor_s else floor_s
+
+
+def lateness_limit(scenario: Scenario, topology: Topology) -> Limit:
+    """Of the p99 of lateness, injection error, server step error and slip."""
+    return Limit(LATENESS_FLOOR_S, LATENESS_FRACTION * smallest_duration_s(scenario, topology))
+
+
 def lateness_limit_s(scenario: Scenario, topology: Topology) -> float:
-    """The p99 of lateness that makes a run invalid, wall time."""
-    return max(
-        LATENESS_FLOOR_S, LATENESS_FRACTION * smallest_duration_s(scenario, topology) * scenario.time_scale
-    )
+    """The p99 of lateness that makes a run of this scenario invalid, wall time."""
+    return lateness_limit(scenario, topology).at(scenario.time_scale)
 
 
-def stall_limit_s(loop_delay_wall_s: float) -> float:
-    """The stall that makes a run invalid, wall time; the floor where the loop delay is unknown (NaN)."""
-    half_s = STALL_FRACTION * loop_delay_wall_s
-    return half_s if half_s > STALL_FLOOR_S else STALL_FLOOR_S
+def stall_limit(loop_delay_s: float) -> Limit:
+    """Of a stall, the lag of a timer and the latency of a fault; the loop delay is in scenario time, NaN where unknown."""
+    return Limit(STALL_FLOOR_S, STALL_FRACTION * loop_delay_s)
 
 
 def smallest_duration_s(scenario: Scenario, topology: Topology) -> float:

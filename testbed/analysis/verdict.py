@@ -7,7 +7,8 @@
                 should be; tasks waited for a core most of the time while others used the cores
     valid       none of these
 
-Limits, in wall time, held against the scenario in run time (durations times the time scale):
+Limits, in wall time, held against the scenario in run time (durations times the time scale); at a time scale above 1 the
+2 ms and 100 ms are so many times as long (see limits.py):
 
     p99 of the lateness of each link's releases    max(2 ms, 10 % of the smallest configured delay or period)
     p99 of each link's injection error             the same (received - sent - drawn, from the records)
@@ -33,7 +34,7 @@ import numpy as np
 from testbed.analysis.fidelity import Fidelity
 from testbed.analysis.lateness import LinkLateness
 from testbed.analysis.laws import Law
-from testbed.analysis.limits import WORDS, Finding, exceeded, graded, lateness_limit_s, stall_limit_s
+from testbed.analysis.limits import WORDS, Finding, exceeded, graded, lateness_limit_s, stall_limit
 from testbed.analysis.punctuality import Punctuality
 from testbed.analysis.records import Table, Tables, ended_s
 from testbed.record.outcome import RunOutcome
@@ -101,7 +102,7 @@ def judge(
     ]
     if fidelity.is_live:
         limit_s = lateness_limit_s(scenario, topology)
-        stall_s = stall_limit_s(loop_delay_s * scenario.time_scale)
+        stall_s = stall_limit(loop_delay_s).at(scenario.time_scale)
         late = Punctuality(scenario, topology, fidelity.host, limit_s=limit_s, stall_limit_s=stall_s)
         findings += late.links(lateness, tables.get("links", {}))
         findings += late.slips(tables["requests"])

@@ -4,7 +4,7 @@ import pytest
 from testbed.analysis.fidelity import measure_fidelity
 from testbed.analysis.lateness import link_lateness
 from testbed.analysis.laws import Law
-from testbed.analysis.limits import lateness_limit_s, smallest_duration_s, stall_limit_s
+from testbed.analysis.limits import Limit, lateness_limit_s, smallest_duration_s, stall_limit
 from testbed.analysis.records import Window
 from testbed.analysis.verdict import CHECKS, LIVE_CHECKS, judge
 from testbed.record.outcome import Death, LedgerLine
@@ -21,6 +21,7 @@ from tests.analysis.made_arms import (
 
 SCENARIO = made_scenario()
 TOPOLOGY = build_topology(SCENARIO)
+LATENESS, STALL = Limit(0.002, 0.0005), Limit(0.1, 0.3)  # by the floor at every scale, and by the loop delay
 TABLES = made_tables(SCENARIO, steady(0.4, 0.3, 0.3), rate_per_s=100.0)
 
 
@@ -124,6 +125,45 @@ def test_a_larger_time_scale_allows_more_lateness():
     assert lateness_limit_s(scenario, build_topology(scenario)) == pytest.approx(0.008)
 
 
+@pytest.mark.parametrize("limit", [LATENESS, STALL])
+def test_on_a_slower_clock_a_limit_is_the_same_in_scenario_time(limit: Limit):
+    """So a run that is less late in scenario time than a valid one is never invalid."""
+    at_scale = {scale: limit.at(scale) / scale for scale in (0.05, 0.2, 0.5, 1.0, 2.0, 8.0, 64.0)}
+
+    assert at_scale[1.0] == pytest.approx(at_scale[2.0]) == pytest.approx(at_scale[8.0])
+    assert at_scale[8.0] == pytest.approx(at_scale[64.0])
+    assert list(at_scale.values()) == sorted(at_scale.values(), reverse=True)
+
+
+@pytest.mark.parametrize("limit", [LATENESS, STALL])
+def test_on_a_faster_clock_a_limit_does_not_fall_below_what_a_host_can_do(limit: Limit):
+    assert limit.at(0.01) == limit.floor_s
+    assert limit.at(0.5) == max(limit.floor_s, 0.5 * limit.part_s)
+
+
+@pytest.mark.parametrize("time_scale", [1.0, 2.0, 8.0])
+@pytest.mark.parametrize(("late_s", "word"), [(0.0009, "valid"), (0.0015, "suspect"), (0.0025, "invalid")])
+def test_lateness_in_scenario_time_decides_however_slow_the_clock(
+    late_s: float, word: str, time_scale: float
+):
+    """A tenth of the smallest delay is 0.5 ms, so that it is the floor which decides."""
+    links = [{"from": "root.*", "to": "cell.*", "path": "request", "delay": "5 ms"}]
+    scenario = made_scenario(time_scale=time_scale, links=links)
+    tables = {
+        **TABLES,
+        "requests": slipped(late_s),
+        "observations": {},
+        "lateness": made_lateness(scenario, late_s * time_scale),
+        "processes": made_processes(50.0 * late_s * time_scale),
+    }
+    outcome = made_outcome().__class__("live", "due", 22.0 * time_scale, True)
+
+    found = verdict(scenario=scenario, tables=tables, outcome=outcome, loop_delay_s=0.1)
+
+    of_clock = ("release lateness", "generator slip", "stall")
+    assert {check: found.checks[check] for check in of_clock} == dict.fromkeys(of_clock, word)
+
+
 def test_the_smallest_duration_may_be_a_period_or_that_of_a_fault():
     line = {"at": "10 s", "link": {"from": "cell.us", "to": "root.*"}, "set": {"delay": "5 ms"}}
     quick = {"flow": {"kind": "flow", "step": "0.1 /s^2", "interval": "15 ms"}}
@@ -211,7 +251,7 @@ def test_a_stall_is_held_against_half_the_loop_delay(stall_s: float, word: str):
 
 
 def test_an_unknown_loop_delay_leaves_the_floor():
-    assert stall_limit_s(float("nan")) == pytest.approx(0.1)
+    assert stall_limit(float("nan")).at(1.0) == pytest.approx(0.1)
 
 
 def test_the_gravest_reason_comes_first():
