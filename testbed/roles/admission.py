@@ -10,7 +10,7 @@ from typing import Any
 
 from testbed.roles.cancelling import CancellingLeaf
 from testbed.roles.held import Waiting
-from testbed.roles.messages import Outcome, Reply, Request
+from testbed.roles.messages import Outcome, Request
 from testbed.roles.server import Server
 from testbed.scenario.resilience_words import Limit
 
@@ -55,13 +55,8 @@ class LimitedServer(Server):
             self._advance(now_s)
             self._await_step()
         queued, in_flight = self._service.queued, len(self._leaf_of)
-        if not self._limit.is_reached(in_flight, queued, lambda: sum(self._tokens(now_s))):
+        if not self._limit.is_reached(in_flight, queued, lambda: sum(self._tokens_left(now_s))):
             super()._on_request(leaf, request)
             return
         self._arrivals += 1
-        self._finished += 1
-        counts = (queued, in_flight, *self._tokens(now_s))
-        self._env.send(leaf, Reply(request[0], request[1], int(Outcome.SHED), 0.0, *counts))
-
-    def _tokens(self, now_s: float) -> tuple[int, int]:
-        return self._service.prompt_tokens_left(now_s), self._service.output_tokens_left(now_s)
+        self._answer_unserved(leaf, request, Outcome.SHED, 0.0, now_s)

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from testbed.roles.environment import Environment, Role
 from testbed.roles.messages import Cancel, FirstToken, Message, Notice, Reply, Request
+from testbed.roles.pass_through import PassThroughEnvironment, PassThroughRole
 
 _BITS = 40  # a plan has far fewer than 2**40 requests
 _PLAIN = (1 << _BITS) - 1
@@ -38,18 +38,8 @@ def root_key(key: int) -> int:
     return attempt_key(key, (key >> _BITS) % LEAF_ATTEMPT)
 
 
-class PlainWorld:
+class PlainWorld(PassThroughEnvironment):
     """The environment of a role behind the border: what goes out has plain ids."""
-
-    def __init__(self, env: Environment) -> None:
-        """All but messages and rows goes through untouched."""
-        self.life = env.life
-        self.now_s = env.now_s
-        self.rng = env.rng
-        self.set_timer = env.set_timer
-        self.cancel_timer = env.cancel_timer
-        self._send = env.send
-        self._record = env.record
 
     def send(self, target: str, message: Message) -> None:
         """Send with the plain id."""
@@ -66,17 +56,8 @@ class PlainWorld:
         self._record(table, row)
 
 
-class AttemptKeys:
-    """Hands messages on to its role under the ids of their attempts."""
-
-    def __init__(self, role: Role) -> None:
-        """`role` is to have a `PlainWorld` for its environment."""
-        self.start = role.start
-        self.on_timer = role.on_timer
-        self.stop = role.stop
-        self.is_idle = role.is_idle
-        self.gauges = role.gauges
-        self._hand_on = role.on_message
+class AttemptKeys(PassThroughRole):
+    """Hands messages on to its role, which is to have a `PlainWorld`, under the ids of their attempts."""
 
     def on_message(self, source: str, message: Message | Notice) -> None:
         """Take a message."""

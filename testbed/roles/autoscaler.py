@@ -25,7 +25,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from testbed.roles.environment import Environment, Role
-from testbed.roles.messages import SCALING, Message, Notice, Report, Rotation
+from testbed.roles.messages import SCALING, Message, Report, Rotation
+from testbed.roles.pass_through import PassThroughEnvironment, PassThroughRole
 from testbed.roles.schedule import Schedule
 from testbed.scenario.resilience_words import AutoscalerWords
 from testbed.serving.rate_curve import RateCurve
@@ -33,19 +34,13 @@ from testbed.serving.rate_curve import RateCurve
 _EDGE = 1e-9  # 2 * 0.75 / 0.5 is 3, whatever the last bit says
 
 
-class ReportTap:
+class ReportTap(PassThroughEnvironment):
     """The environment of a leaf, in which its last report is kept."""
 
     def __init__(self, env: Environment) -> None:
-        """All but reports goes through unseen."""
-        self.life = env.life
-        self.now_s = env.now_s
-        self.rng = env.rng
-        self.set_timer = env.set_timer
-        self.cancel_timer = env.cancel_timer
-        self.record = env.record
+        """Nothing was reported yet."""
+        super().__init__(env)
         self.last: Report | None = None
-        self._send = env.send
 
     def send(self, target: str, message: Message) -> None:
         """Send, and keep what is a report."""
@@ -69,7 +64,7 @@ def wanted_servers(servers: int, measured: float, words: AutoscalerWords, most: 
     return max(words.min, min(most, math.ceil(servers * ratio - _EDGE)))
 
 
-class Autoscaler:
+class Autoscaler(PassThroughRole):
     """Hands all on to its leaf, and tells it which servers are in rotation; see the top of this file."""
 
     def __init__(
@@ -93,10 +88,7 @@ class Autoscaler:
         curve: of a server.
         phase_s: when it looks first.
         """
-        self.is_idle = role.is_idle
-        self.gauges = role.gauges
-        self.stop = role.stop
-        self._role = role
+        super().__init__(role)
         self._env = tap
         self._tap = tap
         self._cell = cell
@@ -115,14 +107,10 @@ class Autoscaler:
 
     def start(self) -> None:
         """Begin with the servers of the start."""
-        self._role.start()
+        super().start()
         for server in self._servers[self._in_use :]:
             self._rotate(server, inside=False)
         self._env.set_timer("scale", self._schedule.first_s(self._env.now_s()))
-
-    def on_message(self, source: str, message: Message | Notice) -> None:
-        """The leaf's."""
-        self._role.on_message(source, message)
 
     def on_timer(self, name: str) -> None:
         """It is time to look, or a server has started up."""
@@ -131,7 +119,7 @@ class Autoscaler:
         elif name == "scale:ready":
             self._take_in()
         else:
-            self._role.on_timer(name)
+            super().on_timer(name)
 
     def _look(self) -> None:
         now_s, words = self._env.now_s(), self._words
@@ -199,4 +187,4 @@ class Autoscaler:
 
     def _rotate(self, server: str, *, inside: bool) -> None:
         self._env.record("rotations", (self._leaf, server, self._env.now_s(), inside, SCALING))
-        self._role.on_message("", Rotation(server, inside, SCALING))
+        self._hand_on("", Rotation(server, inside, SCALING))

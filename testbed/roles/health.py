@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from testbed.roles.environment import LIFE_BITS, Environment, Role
 from testbed.roles.messages import HEALTH, Check, CheckReply, Message, Notice, Rotation, Setting
+from testbed.roles.pass_through import PassThroughRole
 from testbed.roles.schedule import Schedule
 from testbed.scenario.resilience_words import HealthChecks
 
@@ -31,7 +32,7 @@ class _Record:
         self.is_awaited = False
 
 
-class CheckingHealth:
+class CheckingHealth(PassThroughRole):
     """Hands on to its balancer all but the answers to its checks, and tells it whom to leave out."""
 
     def __init__(
@@ -51,10 +52,7 @@ class CheckingHealth:
         words: how.
         phase_s: when it checks first.
         """
-        self.is_idle = role.is_idle
-        self.gauges = role.gauges
-        self.stop = role.stop
-        self._role = role
+        super().__init__(role)
         self._env = env
         self._name = name
         self._words = words
@@ -64,7 +62,7 @@ class CheckingHealth:
 
     def start(self) -> None:
         """Wait for the first round."""
-        self._role.start()
+        super().start()
         self._env.set_timer("health", self._schedule.first_s(self._env.now_s()))
 
     def on_message(self, source: str, message: Message | Notice) -> None:
@@ -72,7 +70,7 @@ class CheckingHealth:
         if isinstance(message, CheckReply):
             self._on_answer(source, message)
         else:
-            self._role.on_message(source, message)
+            self._hand_on(source, message)
 
     def on_timer(self, name: str) -> None:
         """A round of checks begins, or its time is up."""
@@ -81,7 +79,7 @@ class CheckingHealth:
         elif name == "health:timeout":
             self._end_round()
         else:
-            self._role.on_timer(name)
+            super().on_timer(name)
 
     def _check_all(self) -> None:
         now_s = self._env.now_s()
@@ -117,20 +115,15 @@ class CheckingHealth:
     def _rotate(self, target: str, record: _Record, *, inside: bool) -> None:
         record.is_out = not inside
         self._env.record("rotations", (self._name, target, self._env.now_s(), inside, HEALTH))
-        self._role.on_message("", Rotation(target, inside, HEALTH))
+        self._hand_on("", Rotation(target, inside, HEALTH))
 
 
-class AnsweringChecks:
+class AnsweringChecks(PassThroughRole):
     """Answers the checks of balancers for its role, unless the role is absent."""
 
     def __init__(self, role: Role, env: Environment) -> None:
         """It is there."""
-        self.start = role.start
-        self.on_timer = role.on_timer
-        self.stop = role.stop
-        self.is_idle = role.is_idle
-        self.gauges = role.gauges
-        self._hand_on = role.on_message
+        super().__init__(role)
         self._env = env
         self._is_absent = False
 

@@ -9,21 +9,17 @@ from __future__ import annotations
 
 from testbed.roles.environment import Role
 from testbed.roles.messages import Message, Notice, Report
+from testbed.roles.pass_through import PassThroughRole
 from testbed.scenario.fault_plan import duplicates
 from testbed.scenario.schema import Scenario
 
 
-class Once:
+class Once(PassThroughRole):
     """Hands on to its role what has not come before."""
 
     def __init__(self, role: Role) -> None:
         """Nothing has come yet."""
-        self.start = role.start
-        self.on_timer = role.on_timer
-        self.stop = role.stop
-        self.is_idle = role.is_idle
-        self.gauges = role.gauges
-        self._hand_on = role.on_message
+        super().__init__(role)
         self._seen: set[tuple[str, type, int, int]] = set()
 
     def on_message(self, source: str, message: Message | Notice) -> None:

@@ -150,20 +150,7 @@ class Server:
         if self._step_at_s <= now_s:  # what is due comes before what arrives now
             self._advance(now_s)
         if not self._service.fits(request):
-            self._finished += 1
-            self._env.send(
-                leaf,
-                Reply(
-                    request[0],
-                    request[1],
-                    int(Outcome.FAILED),
-                    0.0,
-                    self._service.queued,
-                    len(self._leaf_of),
-                    self._service.prompt_tokens_left(now_s),
-                    self._service.output_tokens_left(now_s),
-                ),
-            )
+            self._answer_unserved(leaf, request, Outcome.FAILED, 0.0, now_s)
             if self._queue_at == leaf:  # which took us out of its queue, for nothing
                 self._queue_at = None
                 self._join_idle_queue()
@@ -210,21 +197,21 @@ class Server:
         """Answer every request that fails by now."""
         now_s = self._env.now_s()
         for leaf, request in self._failures.due(now_s):
-            self._finished += 1
-            self._env.send(
-                leaf,
-                Reply(
-                    request[0],
-                    request[1],
-                    int(Outcome.FAILED),
-                    self._failures.after_s,
-                    self._service.queued,
-                    len(self._leaf_of),
-                    self._service.prompt_tokens_left(now_s),
-                    self._service.output_tokens_left(now_s),
-                ),
-            )
+            self._answer_unserved(leaf, request, Outcome.FAILED, self._failures.after_s, now_s)
         self._await_failure()
+
+    def _answer_unserved(
+        self, leaf: str, request: Request, outcome: Outcome, stay_s: float, now_s: float
+    ) -> None:
+        """Answer a request that has seen no service, `stay_s` after it came."""
+        self._finished += 1
+        service = self._service
+        counts = (service.queued, len(self._leaf_of), *self._tokens_left(now_s))
+        self._env.send(leaf, Reply(request[0], request[1], int(outcome), stay_s, *counts))
+
+    def _tokens_left(self, now_s: float) -> tuple[int, int]:
+        """Prompt and output tokens still to serve; the service does first what is due now."""
+        return self._service.prompt_tokens_left(now_s), self._service.output_tokens_left(now_s)
 
     def _on_cancel(self, cancel: Cancel) -> None:
         if self._failures and self._failures.cancel(cancel.request_id, cancel.attempt):
@@ -293,10 +280,7 @@ class Server:
     def _sample(self) -> None:
         now_s = self._env.now_s()
         service = self._service
-        tokens = (
-            service.prompt_tokens_left(now_s),
-            service.output_tokens_left(now_s),
-        )  # first: does what is due now
+        tokens = self._tokens_left(now_s)  # first: does what is due now
         self._env.record(
             "samples",
             (self._name, now_s, service.queued, service.running, service.by_class(),
@@ -315,10 +299,7 @@ class Server:
     def _send_report(self, leaves: list[str]) -> None:
         now_s = self._env.now_s()
         service = self._service
-        tokens = (
-            service.prompt_tokens_left(now_s),
-            service.output_tokens_left(now_s),
-        )  # first: does what is due now
+        tokens = self._tokens_left(now_s)  # first: does what is due now
         report = Report(
             self._sequence, 0, now_s, service.queued, service.running, service.by_class(),
             *tokens, self._arrivals,
