@@ -54,7 +54,7 @@ class CancellingLeaf(Leaf):
             self._record_unsent(request, outcome, opened.at_leaf_s, now_s)
             return
         self._area(opened.server, now_s)
-        if not self._leak.takes(request.request_id, request.attempt):
+        if not self._miscount.takes(request.request_id, request.attempt):
             opened.server.on_answered(request.request_id)
         self._count_waiting(opened.server)
         self._timed_out.add(request.request_id)

@@ -38,7 +38,6 @@ from testbed.roles.environment import LIFE_BITS, Environment
 from testbed.roles.held import Held, Waiting
 from testbed.roles.inquiries import Inquiries, Inquiry
 from testbed.roles.latency_model import LatencyModel
-from testbed.roles.leak import Leak
 from testbed.roles.messages import (
     FirstToken,
     Message,
@@ -53,6 +52,7 @@ from testbed.roles.messages import (
     Rotation,
     Setting,
 )
+from testbed.roles.miscount import Miscount
 from testbed.roles.poller import Poller, Polls
 from testbed.roles.schedule import Schedule
 from testbed.roles.telemetry import Telemetry
@@ -168,7 +168,7 @@ class Leaf:
         self._error_fraction = 0.0
         self._sequence = self._probe_id = env.life << LIFE_BITS
         self._telemetry = Telemetry()
-        self._leak = Leak(fault_base)
+        self._miscount = Miscount(fault_base)
         self._probed_at_s = 0.0
         self._inquiries = Inquiries(hooks.ask_timeout_s)
 
@@ -254,10 +254,21 @@ class Leaf:
 
     def _on_setting(self, setting: Setting) -> None:
         if setting.key == "leak":
-            self._leak.fraction = setting.value
+            self._miscount.fraction = setting.value
+        elif setting.key == "reset_counts":
+            self._reset_counts()
         else:
             known = self._telemetry.take(setting.key, setting.value, self._env.now_s())
             assert known, f"{self._name}: {setting} is not for a leaf"
+
+    def _reset_counts(self) -> None:
+        """What is open is counted no more, and yet counted down when it is over."""
+        now_s, targets = self._env.now_s(), self._view.targets
+        for target in targets:
+            self._area(target, now_s)
+        self._miscount.reset(targets)
+        for target in targets:
+            self._count_waiting(target)
 
     def _on_rotation(self, rotation: Rotation) -> None:
         """A server goes out of rotation, or comes back: then there may be a place for what is held."""
@@ -460,7 +471,7 @@ class Leaf:
         track.queued_share = queued / in_flight if in_flight else 0.0
         self._count_waiting(server)
         if self._has_peers:  # of several leaves each takes the part of its own requests
-            own_in_flight = server.own_in_flight
+            own_in_flight = max(0, server.own_in_flight)
             own_share = min(1.0, own_in_flight / max(1, in_flight))
             prompt_tokens, output_tokens = round(own_share * prompt_tokens), round(own_share * output_tokens)
             track.others = max(0.0, float(in_flight - own_in_flight))
@@ -469,7 +480,7 @@ class Leaf:
         failed = outcome != COMPLETED
         self._error_fraction += ERROR_MEMORY * (failed - self._error_fraction)
         stay_s = now_s - opened.sent_at_s
-        if stay_s > 0 and not failed:
+        if stay_s > 0 and not failed and area > opened.area:  # which a reset count may fail to be
             steps = opened.request.output_tokens if self._counts_steps else 1
             self._model.on_completion((area - opened.area) / stay_s, steps, stay_s)
         if self._hooks.on_reply is not None:
@@ -553,7 +564,7 @@ class Leaf:
             for opened, waiting, asked in zip(self._open, held, asking, strict=True)
         )
         report = Report(
-            self._sequence, 0, now_s, queued, self._in_flight - queued + self._leak.count, by_class,
+            self._sequence, 0, now_s, queued, max(0, self._in_flight - queued + self._miscount.count), by_class,
             *self._outstanding_tokens(), self._arrivals, self._error_fraction,
             model.speed, model.fitted_a_s, model.fitted_b_s, model.model_error, arrivals_by_class=tuple(self._arrivals_by_class),
         )  # fmt: skip
@@ -586,7 +597,7 @@ class Leaf:
             self._return_unsent(waiting, Outcome.TIMED_OUT, now_s)
             return
         self._area(opened.server, now_s)
-        if not self._leak.takes(request_id, opened.request.attempt):
+        if not self._miscount.takes(request_id, opened.request.attempt):
             opened.server.on_answered(request_id)
             self._count_waiting(opened.server)
         self._timed_out.add(request_id)
@@ -626,7 +637,7 @@ class Leaf:
         return prompt, output
 
     def _queued(self) -> int:
-        return round(self._waiting_there) + self._unsent
+        return max(0, round(self._waiting_there)) + self._unsent
 
     def _record(self, opened: _Open, outcome: int, left_at_s: float) -> None:
         request, _, server, at_leaf_s, _, _ = opened

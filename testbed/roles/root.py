@@ -12,7 +12,7 @@ A report or a reply may make a cell usable again; a fault that changes what is a
 Messages seen: `Report` (updates the view; policies that follow reports may move their shares) and `Reply` (closes
 the request; how long it travelled updates the measured round trip). A reply to a request that has timed out is
 late: counted, not an error. A reply to a request that was never sent is an error, unless an earlier life of this root
-sent it. `Setting`, `Rotation` and `Surge` come from the engine: a count that leaks; cells or leaves that take no new
+sent it. `Setting`, `Rotation` and `Surge` come from the engine: counts that leak or are reset; cells or leaves that take no new
 requests; more requests, ordered by hand. A
 cell all of whose leaves are out is out itself.
 
@@ -36,7 +36,6 @@ from typing import NamedTuple
 from testbed.draw import uniform
 from testbed.roles.environment import Environment
 from testbed.roles.held import Held, Waiting
-from testbed.roles.leak import Leak
 from testbed.roles.messages import (
     FAULT,
     FirstToken,
@@ -50,6 +49,7 @@ from testbed.roles.messages import (
     Setting,
     Surge,
 )
+from testbed.roles.miscount import Miscount
 from testbed.roles.poller import Poller, Polls
 from testbed.roles.schedule import Schedule
 from testbed.routing.policy import Hooks, Policy, Update
@@ -150,7 +150,7 @@ class Root:
         self._waiting = 0  # in all of these
         self._deciding: list[deque[Request]] = [deque() for _ in streams]
         self._pollers = {f"poll:{k}": Poller(env, f"poll:{k}", each) for k, each in enumerate(polls)}
-        self._leak = Leak(fault_base)
+        self._miscount = Miscount(fault_base)
         self._out: set[str] = set()  # cells and leaves out of rotation, for any cause
         self._out_by: dict[str, set[str]] = {FAULT: set()}
 
@@ -180,7 +180,9 @@ class Root:
             case FirstToken():
                 self._on_first_token(message)
             case Setting(key="leak"):
-                self._leak.fraction = message.value
+                self._miscount.fraction = message.value
+            case Setting(key="reset_counts"):
+                self._miscount.reset(self._targets.values())
             case Rotation():
                 self._on_rotation(message)
             case Surge():
@@ -487,7 +489,7 @@ class Root:
         if self._drop_undecided(index, request_id, opened, Outcome.TIMED_OUT):
             return
         self._timed_out.add(request_id)
-        if not self._leak.takes(request_id, opened.attempt):
+        if not self._miscount.takes(request_id, opened.attempt):
             opened.target.on_answered(request_id)
         on_reply = self._streams[index].hooks.on_reply
         if on_reply is not None:

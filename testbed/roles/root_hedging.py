@@ -150,7 +150,7 @@ class HedgingRoot(RetryingRoot):
             return
         self._watch(index, opened)
         self._timed_out.add(key)
-        if not self._leak.takes(key, request.attempt):
+        if not self._miscount.takes(key, request.attempt):
             opened.target.on_answered(key)
         self._record(key, opened, Outcome.CANCELLED, NAN, NAN)
         self._env.send(opened.leaf, Cancel(key, request.attempt, int(Outcome.CANCELLED)))

@@ -82,7 +82,7 @@ class Breaker:
 
     def _is_usable(self, target: Target, now_s: float) -> bool:
         circuit = self._circuits[target.index]
-        return not circuit.is_out or (now_s >= circuit.until_s and target.own_in_flight == 0)
+        return not circuit.is_out or (now_s >= circuit.until_s and target.own_in_flight <= 0)
 
     def _is_too_bad(self, circuit: _Circuit) -> bool:
         words, recent = self._words, circuit.recent

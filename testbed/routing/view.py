@@ -34,7 +34,7 @@ class Target:
         sequence, received_at_s: of the report received last; -1 and NaN before any.
         measured_at_s: the oldest among the latest reports of all reporters; NaN before any.
         reports: the latest report of each reporter, by name.
-        own_in_flight: this balancer's own requests that are unanswered.
+        own_in_flight: this balancer's own requests that are unanswered; below 0 once a fault has reset the count.
         keeps_unseen: whether the next two are kept; set for policies that correct reports by their own sends.
         unseen: own unanswered requests that had not arrived when the belief was measured, with the instant of sending.
         sent_since_report: own requests sent since a report was last taken, answered or not.
@@ -122,6 +122,13 @@ class Target:
             self.unseen.pop(request_id, None)
             if self.begun is not None:
                 self.begun.drop(request_id)
+
+    def forget_own(self) -> None:
+        """Every count of the balancer's own requests is nought from now on, whatever is open."""
+        self.own_in_flight = self.sent_since_report = 0
+        self.unseen.clear()
+        if self.begun is not None:
+            self.begun = Begun()
 
     def on_first_token(self, request_id: int, now_s: float) -> None:
         """The first token of a request of the balancer has come."""

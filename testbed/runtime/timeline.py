@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from testbed.roles.messages import Rotation
 from testbed.roles.messages import Setting as Told
 from testbed.scenario.fault_plan import Fault, withdrawn_from
-from testbed.scenario.fault_words import ROLE_DEFAULTS, TELEMETRY, Setting
+from testbed.scenario.fault_words import MOMENTARY, ROLE_DEFAULTS, TELEMETRY, Setting
 from testbed.scenario.topology import Topology
 
 
@@ -152,7 +152,11 @@ class AtWork:
             self._changes[change.fault] = change
         told: list[Told | Rotation] = []
         if change.is_own:
-            told += [Told(key, self._value(key)) for key in self._defaults if _given(change, key) is not None]
+            told += [
+                Told(key, self._value(key))
+                for key in self._defaults
+                if _given(change, key) is not None and not (change.healed and key in MOMENTARY)
+            ]
         after = self._out()
         told += [
             Rotation(name, name not in after)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from testbed.draw import stream
 from testbed.scenario.fault_words import (
+    COUNT_KEYS,
     GAUGE_KEYS,
     PROCESS_KEYS,
     SERVICE_KEYS,
@@ -262,7 +263,7 @@ def _fault(scenario: Scenario, topology: Topology, number: int, span: Span) -> F
 def _of_cell(topology: Topology, cell: str, keys: set[str]) -> tuple[str, ...]:
     """The nodes of a cell that a fault on it touches: its servers do the work, its leaves speak for it."""
     touches_all = bool(keys & PROCESS_KEYS)
-    leaves = topology.leaves[cell] if touches_all or keys & (GAUGE_KEYS | {"leak"}) else ()
+    leaves = topology.leaves[cell] if touches_all or keys & (GAUGE_KEYS | COUNT_KEYS) else ()
     return (*leaves, *(topology.servers[cell] if touches_all or keys & SERVICE_KEYS else ()))
 
 

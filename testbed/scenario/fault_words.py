@@ -42,12 +42,15 @@ _GAUGE_DEFAULTS: dict[str, float] = {
     "clock_drift": 0.0,
 }
 _SERVICE_DEFAULTS: dict[str, float] = {"speed": 1.0, "prefill": 1.0, "errors": 0.0, "error_after": 0.0}
-_LEAK_DEFAULTS: dict[str, float] = {"leak": 0.0}
+_COUNT_DEFAULTS: dict[str, float] = {"leak": 0.0, "reset_counts": 0.0}
 ROLE_DEFAULTS: dict[str, dict[str, float]] = {
     "server": {**_SERVICE_DEFAULTS, **_GAUGE_DEFAULTS, "absent": 0.0},
-    "leaf": {**_GAUGE_DEFAULTS, **_LEAK_DEFAULTS},
-    "root": _LEAK_DEFAULTS,
+    "leaf": {**_GAUGE_DEFAULTS, **_COUNT_DEFAULTS},
+    "root": _COUNT_DEFAULTS,
 }
+MOMENTARY = frozenset(
+    ("reset_counts",)
+)  # done once, when the fault sets in: its heal undoes nothing, and tells nobody
 
 
 class LinkTarget(Words):
@@ -80,6 +83,7 @@ class Setting(LinkKeys):
     clock_skew: Duration | None = None
     clock_drift: Percent | None = None
     leak: Loss | None = None
+    reset_counts: Flag | None = None
     drain: Flag | None = None
     absent: Flag | None = None
     kill: Flag | None = None
@@ -110,14 +114,15 @@ LINK_KEYS = frozenset((*LinkKeys.model_fields, "delay", "cut"))
 LOAD_KEYS = frozenset(("demand", "burst", "prompt_tokens", "output_tokens"))
 SERVICE_KEYS = frozenset(_SERVICE_DEFAULTS)
 GAUGE_KEYS = frozenset(_GAUGE_DEFAULTS)
+COUNT_KEYS = frozenset(_COUNT_DEFAULTS)
 PROCESS_KEYS = frozenset(("kill", "pause"))
 KEYS_OF: dict[str, frozenset[str]] = {
-    "cell": SERVICE_KEYS | GAUGE_KEYS | PROCESS_KEYS | {"leak", "drain"},
+    "cell": SERVICE_KEYS | GAUGE_KEYS | COUNT_KEYS | PROCESS_KEYS | {"drain"},
     "server": SERVICE_KEYS | GAUGE_KEYS | PROCESS_KEYS | {"drain", "absent"},
-    "leaf": GAUGE_KEYS | PROCESS_KEYS | {"leak", "drain"},
+    "leaf": GAUGE_KEYS | COUNT_KEYS | PROCESS_KEYS | {"drain"},
     "link": LINK_KEYS,
     "partition": frozenset(),
-    "root": LOAD_KEYS | PROCESS_KEYS | {"shift", "leak"},
+    "root": LOAD_KEYS | COUNT_KEYS | PROCESS_KEYS | {"shift"},
     "class": LOAD_KEYS,
 }
 _CUT = Setting(cut=True)

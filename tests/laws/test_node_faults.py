@@ -343,6 +343,29 @@ def test_a_leak_keeps_requests_given_up_in_the_count(tmp_path: Path) -> None:
     assert_books_balance(leaking)
 
 
+def test_counts_that_are_reset_send_all_to_the_server_that_had_most_open(tmp_path: Path) -> None:
+    """It stood when the counts were reset; once it is well its count is below nought, and it looks empty for good."""
+    slow = {"at": "0 s", "for": "1 s", "server": "a/server-1", "set": {"speed": 0.001}}
+    reset = {"at": "800 ms", "leaf": "a/leaf-1", "set": {"reset_counts": True}}
+    other = {"at": "800 ms", "leaf": "b/leaf-1", "set": {"reset_counts": True}}
+
+    sound, drifted, elsewhere = (
+        run_words(tmp_path / name, words(slow, *more))
+        for name, more in (("sound", ()), ("drifted", (reset,)), ("elsewhere", (other,)))
+    )
+
+    here = [
+        [arrived(run, "server", f"a/server-{k}", "at_server_s", 2.0, 4.0) for k in (1, 2)]
+        for run in (sound, drifted, elsewhere)
+    ]
+    assert 0.4 < here[0][0] / sum(here[0]) < 0.6
+    assert here[1][0] > 3 * here[1][1]
+    assert here[2] == here[0]
+    (_, fault) = fault_rows(drifted)
+    assert (fault["applied_at_s"], fault["nodes_applied"], fault["nodes_expected"]) == (0.8, 1, 1)
+    assert_books_balance(drifted)
+
+
 def test_lost_clearing_messages_leave_the_old_news_in_force(tmp_path: Path) -> None:
     """All reports of one cell are lost for a second: what the root believes is from before."""
     lost = {

@@ -16,10 +16,10 @@ from tests.laws.virtual_run import run_words
 TIMELINES = int(os.environ.get("TIMELINES", "25"))  # 200 before a release
 PROCESS = [{"kill": True}, {"pause": True}]
 SETTINGS = {
-    "cell": [*PROCESS, {"drain": True}, {"telemetry": "frozen"}, {"leak": "50 %"}],
+    "cell": [*PROCESS, {"drain": True}, {"telemetry": "frozen"}, {"leak": "50 %"}, {"reset_counts": True}],
     "server": [*PROCESS, {"drain": True}, {"absent": True}, {"errors": "50 %", "error_after": "20 ms"}],
     "leaf": [*PROCESS, {"drain": True}, {"telemetry": "silent"}],
-    "root": [*PROCESS, {"leak": "50 %"}],
+    "root": [*PROCESS, {"leak": "50 %"}, {"reset_counts": True}],
 }
 
 

@@ -77,3 +77,17 @@ def test_at_one_instant_healing_goes_first() -> None:
         (1, True, 1.0),
         (0, False, 0.25),
     ]
+
+
+def test_what_is_done_once_is_told_when_it_sets_in_and_by_no_heal() -> None:
+    """Two resets that overlap: the counts are reset twice, not a third time as the first of them heals."""
+    lines = (
+        "  - {at: 0.1 s, for: 0.2 s, cell: a, set: {reset_counts: true}}\n"
+        "  - {at: 0.2 s, for: 0.2 s, cell: a, set: {reset_counts: true}}\n"
+    )
+    at_work = AtWork("leaf")
+    leaf, _ = changes(lines, "a/leaf-1")
+
+    told = [(each.fault, each.healed, [word.value for word in at_work.note(each)]) for each in leaf]
+
+    assert told == [(0, False, [1.0]), (1, False, [1.0]), (0, True, []), (1, True, [])]
