@@ -17,7 +17,7 @@ from importlib import import_module
 import typer
 
 from testbed.commands.options import errors
-from testbed.errors import InterruptError, RunError, ScenarioError, UsageError
+from testbed.errors import TOLD, told
 
 # Each is the function of that name in the module of that name in `testbed.commands`.
 COMMANDS = (
@@ -54,18 +54,9 @@ def main() -> None:
     """Run the command line; errors become one message and an exit status, never a traceback."""
     try:
         command_line(sys.argv[1:])(standalone_mode=True)
-    except ScenarioError as error:
-        errors.print(str(error), markup=False, highlight=False, soft_wrap=True)
-        sys.exit(2)
-    except UsageError as error:
-        errors.print(f"testbed: {error}", markup=False, highlight=False, soft_wrap=True)
-        sys.exit(2)
-    except InterruptError as error:
-        errors.print(f"testbed: {error}", markup=False, highlight=False, soft_wrap=True)
-        sys.exit(130)
-    except RunError as error:
-        errors.print(f"testbed: {error}", markup=False, highlight=False, soft_wrap=True)
-        sys.exit(1)
+    except TOLD as error:
+        errors.print(told(error), markup=False, highlight=False, soft_wrap=True)
+        sys.exit(error.exit_status)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads on; say nothing more
         sys.exit(1)

@@ -13,7 +13,7 @@ from testbed.analysis.scale import compare_scales
 from testbed.console.progress import ProgressDisplay
 from testbed.console.suite_table import SuiteLine, print_scales, print_suite
 from testbed.console.summary_table import print_repeats, print_summary
-from testbed.errors import RunError, ScenarioError, UsageError
+from testbed.errors import TOLD, InterruptError, UsageError, told
 from testbed.experiment import Finished, Options, exit_status, new_folder, refuse_oracles, run_scenario
 from testbed.fitness.at_start import start_warnings
 from testbed.record.run_folder import RunFolder
@@ -21,8 +21,9 @@ from testbed.scenario.load import ScenarioFile
 from testbed.scenario.overrides import load_file, pairs_of
 from testbed.scenario.topology import oracles_of
 
-INTERRUPTED = 130
+INTERRUPTED = InterruptError.exit_status
 PRECEDENCE = (2, 1, INTERRUPTED, 5, 4, 3)  # of exit statuses, where several hold
+NOT_RUN = {2: "the scenario or the command line is wrong", 1: "could not be run", INTERRUPTED: "interrupted"}
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,11 @@ def run_seeds(
 
 
 def run_folder(console: Console, scenarios: Path, out: Path | None, orders: Orders) -> int:
-    """Every scenario of a folder, whatever became of the others; the first exit status above 0, by precedence."""
+    """Every scenario of a folder, whatever became of the others, unless the user stops one of them.
+
+    An error of one scenario is told where it comes, and is that scenario's exit status; the folder's is the first of all
+    by precedence.
+    """
     paths = sorted(scenarios.glob("*.yaml"))
     if not paths:
         raise UsageError(f"{scenarios}: has no scenario; accepted: a scenario file or a folder with *.yaml")
@@ -79,12 +84,9 @@ def run_folder(console: Console, scenarios: Path, out: Path | None, orders: Orde
         try:
             can_run = without_oracles(console, path, orders)
             lines.append(SuiteLine(path, *run_seeds(console, path, folder, can_run)))
-        except ScenarioError as error:
-            console.print(str(error), markup=False, highlight=False, soft_wrap=True)
-            lines.append(SuiteLine(path, 2, [], "the scenario is wrong"))
-        except (RunError, UsageError) as error:
-            console.print(f"testbed: {error}", markup=False, highlight=False, soft_wrap=True)
-            lines.append(SuiteLine(path, 1, [], "could not be run"))
+        except TOLD as error:
+            console.print(told(error), markup=False, highlight=False, soft_wrap=True)
+            lines.append(SuiteLine(path, error.exit_status, [], NOT_RUN[error.exit_status]))
         if lines[-1].status == INTERRUPTED:
             break
     print_suite(console, lines)

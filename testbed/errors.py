@@ -1,8 +1,9 @@
-"""Every exception that a caller may want to catch."""
+"""Every exception that a caller may want to catch, and the exit status of a command that it ends."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 
 @dataclass(frozen=True, order=True)
@@ -31,6 +32,8 @@ class Fault:
 class ScenarioError(Exception):
     """The user's mistake: all faults of one scenario file, in the order of its lines."""
 
+    exit_status: ClassVar[int] = 2
+
     def __init__(self, file: str, faults: list[Fault]) -> None:
         """Keep the faults sorted by line; the message has one fault a line."""
         self.file = file
@@ -41,9 +44,13 @@ class ScenarioError(Exception):
 class UsageError(Exception):
     """The command line asks for something that does not exist or does not fit."""
 
+    exit_status: ClassVar[int] = 2
+
 
 class RunError(Exception):
     """The world's failure (a file vanished, the disk is full): says what was attempted."""
+
+    exit_status: ClassVar[int] = 1
 
 
 class PolicyError(RunError):
@@ -52,3 +59,17 @@ class PolicyError(RunError):
 
 class InterruptError(RunError):
     """The user stopped the run; what was recorded is kept and merged."""
+
+    exit_status: ClassVar[int] = 130
+
+
+TOLD = (
+    ScenarioError,
+    UsageError,
+    RunError,
+)  # to the user, in their own words; all others are faults of the program
+
+
+def told(error: Exception) -> str:
+    """What the user reads of one of these: the faults of a file name their place themselves."""
+    return str(error) if isinstance(error, ScenarioError) else f"testbed: {error}"

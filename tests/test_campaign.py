@@ -9,8 +9,10 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from testbed import campaign
 from testbed.analysis.scale import compare_scales
 from testbed.campaign import Orders, without_oracles
+from testbed.errors import InterruptError, RunError
 from tests.test_command_line import TEXT, folder, run  # noqa: F401
 
 
@@ -34,6 +36,59 @@ def test_a_folder_runs_every_scenario_and_tells_which_passed(folder):  # noqa: F
     assert "1 of 2" in done.stdout, "expectations met of the second"
     for name in ("a", "b"):
         assert json.loads((folder / "out" / name / "summary.json").read_text())["arms"]
+
+
+def test_a_scenario_that_the_command_does_not_fit_fails_alone(folder):  # noqa: F811
+    """An arm that only some scenarios have: the others are told with status 2, wherever they stand in the folder."""
+    suite = folder / "suite"
+    suite.mkdir()
+    (suite / "a.yaml").write_text(
+        TEXT.replace("  weighted: {roots", "  uniform: {roots").replace("- weighted:", "- uniform:")
+    )
+    (suite / "b.yaml").write_text(TEXT)
+    words = ("suite", "--engine", "virtual", "--arm", "weighted", "--no-figures", "--out", "out")
+
+    done = run(folder, "run", *words, status=2)
+
+    assert "1 of 2 passed" in done.stdout
+    assert "testbed: 'weighted' is not an arm; accepted: random, uniform" in done.stdout
+    assert "failed (status 2)" in done.stdout
+    assert list(json.loads((folder / "out" / "b" / "summary.json").read_text())["arms"]) == ["weighted"]
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "begun"),
+    [
+        (RunError("reading trace.csv: no such file"), 1, ["a.yaml", "b.yaml"]),
+        (InterruptError("stopped before the run had begun"), 130, ["a.yaml"]),
+    ],
+)
+def test_a_failure_of_the_world_leaves_the_other_scenarios_alone_but_the_user_stops_them_all(
+    folder,  # noqa: F811
+    monkeypatch,
+    error,
+    status,
+    begun,
+):
+    tried = []
+
+    def fail(console, path, base, orders):
+        tried.append(path.name)
+        raise error
+
+    suite = folder / "suite"
+    suite.mkdir()
+    for name in ("a.yaml", "b.yaml"):
+        (suite / name).write_text(TEXT)
+    monkeypatch.setattr(campaign, "run_seeds", fail)
+    console = Console(file=io.StringIO(), width=200)
+
+    ended = campaign.run_folder(
+        console, suite, folder / "out", Orders("virtual", (), None, [], None, 1, False, False)
+    )
+
+    assert (ended, tried) == (status, begun)
+    assert f"testbed: {error}\n" in console.file.getvalue()
 
 
 def test_with_real_processes_a_folder_runs_without_the_arms_that_want_the_truth(folder):  # noqa: F811
