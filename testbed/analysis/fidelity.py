@@ -15,7 +15,7 @@ from testbed.analysis.delivery import (
 from testbed.analysis.hops import recorded_hops, untouched_links
 from testbed.analysis.host import HostSeries, clock_steps
 from testbed.analysis.injection import InjectionError, injection_errors, injection_findings, worst_error
-from testbed.analysis.limits import Finding
+from testbed.analysis.limits import Finding, Limit
 from testbed.analysis.observation_age import ObservationAge, age_findings, observation_ages, worst_age
 from testbed.analysis.processes import full_sockets
 from testbed.analysis.records import Tables, Window, row_count
@@ -24,7 +24,6 @@ from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import Topology
 
 MOST_TOLD = 20  # links whose delays the summary tells; the verdict looks at all
-NEAR_S = 0.25  # around an instant, wall time, in which the machine may have caused it
 
 
 class Fidelity(NamedTuple):
@@ -49,16 +48,16 @@ class Fidelity(NamedTuple):
     is_dated_due: bool
 
     def findings(
-        self, scenario: Scenario, topology: Topology, tables: Tables, limit_s: float
+        self, scenario: Scenario, topology: Topology, tables: Tables, limit: Limit
     ) -> Iterator[Finding]:
-        """All that speaks against the run; `limit_s` is that of lateness, wall time."""
+        """All that speaks against the run; the limit is that of lateness."""
         if not self.is_live:
             return
-        near_s = NEAR_S / scenario.time_scale
-        yield from injection_findings(self.errors, limit_s, self.host, near_s)
+        scale = scenario.time_scale
+        yield from injection_findings(self.errors, limit, scale, self.host)
         yield from delivery_findings(self.delivered)
         yield from draw_findings(untouched_links(scenario, topology), tables.get("lateness", {}))
-        yield from age_findings(self.ages, self.host, limit_s / scenario.time_scale)
+        yield from age_findings(self.ages, self.host, limit.at(scale) / scale)
         yield from self.host.findings(self.own_cpu_s)
 
     def unknown(self) -> dict[str, str]:

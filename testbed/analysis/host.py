@@ -25,6 +25,7 @@ NOTED_THROTTLING_S = 0.005
 NOTED_STEP_S = 0.01
 NOTED_PAGES = 100
 MOST_SPELLS = 3  # told one by one
+NEAR_S = 0.25  # around an instant, wall time, in which the machine may have caused it: a row of the table and a little
 
 KINDS: tuple[tuple[str, str], ...] = (
     ("pressure", "CPU pressure"),

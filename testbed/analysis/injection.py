@@ -14,9 +14,9 @@ import numpy as np
 from scipy.stats import binom
 
 from testbed.analysis.hops import Hop
-from testbed.analysis.host import HostSeries
+from testbed.analysis.host import NEAR_S, HostSeries
 from testbed.analysis.lateness import CONFIDENCE, LEAST_MESSAGES
-from testbed.analysis.limits import Finding, exceeded, graded
+from testbed.analysis.limits import Finding, Limit, exceeded, graded
 from testbed.scenario.quantity import format_s
 
 EARLY_S = 1e-6  # what scaling and subtracting instants may cost
@@ -78,16 +78,17 @@ def worst_error(errors: Iterable[InjectionError], check: str) -> InjectionError 
 
 
 def injection_findings(
-    errors: list[InjectionError], limit_s: float, host: HostSeries, near_s: float
+    errors: list[InjectionError], limit: Limit, time_scale: float, host: HostSeries
 ) -> Iterator[Finding]:
     """The worst link of each check against the limit, and any message that came before its time.
 
     Args:
         errors: of all links.
-        limit_s: of the verdict, wall time.
+        limit: of the verdict.
+        time_scale: of the scenario.
         host: what the machine did.
-        near_s: how far around an instant to look for what explains it, scenario time.
     """
+    limit_s, near_s = limit.at(time_scale), NEAR_S / time_scale
     early = min(errors, key=lambda each: each.least_s, default=None)
     if early is not None and early.least_s < -EARLY_S:
         said = (
@@ -112,6 +113,7 @@ def injection_findings(
                 f"limit {format_s(exceeded(word, limit_s))}; try a larger time_scale, a lower rate or an idle host"
                 f"{host.explain(at_s - near_s, at_s)}",
                 check,
+                limit.least_scale(worst.p99_low_s, time_scale),
             )
 
 

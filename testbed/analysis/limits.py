@@ -10,6 +10,7 @@ time is never the one that is let through. Below 1 the floor stays, as what a ho
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from testbed.scenario.fault_plan import fault_plan, link_effects
@@ -27,11 +28,19 @@ WORDS = ("valid", "suspect", "invalid", "incomplete")
 
 
 class Finding(NamedTuple):
-    """Something that speaks against a run: how gravely, a sentence with its numbers and what to try, of which check."""
+    """Something that speaks against a run.
+
+    Attributes:
+        word: how gravely.
+        reason: a sentence with its numbers and what to try.
+        check: of which.
+        least_scale: the least time scale at which it would be nothing to speak of; NaN: not a matter of that.
+    """
 
     word: str
     reason: str
     check: str
+    least_scale: float = math.nan
 
 
 class Limit(NamedTuple):
@@ -39,7 +48,7 @@ class Limit(NamedTuple):
 
     Attributes:
         floor_s: wall time, at a time scale of 1 or less.
-        part_s: of the duration that is distorted, scenario time; NaN: unknown, and the floor is the limit.
+        part_s: of the duration that is distorted, scenario time; 0: unknown, and the floor is the limit.
     """
 
     floor_s: float
@@ -47,8 +56,15 @@ class Limit(NamedTuple):
 
     def at(self, time_scale: float) -> float:
         """The limit, wall time."""
-        floor_s, part_s = self.floor_s * max(1.0, time_scale), self.part_s * time_scale
-        return part_s if part_s > floor_s else floor_s
+        return max(self.floor_s * max(1.0, time_scale), self.part_s * time_scale)
+
+    def least_scale(self, late_s: float, from_scale: float) -> float:
+        """The least time scale, from this one on, at which so much lateness of the clock is at most half of the limit."""
+        if late_s <= SUSPECT_FRACTION * self.at(from_scale):
+            return from_scale
+        due_s = late_s / SUSPECT_FRACTION  # which the limit has to become
+        by_part = due_s / self.part_s if self.part_s else math.inf
+        return by_part if by_part < 1.0 else due_s / max(self.floor_s, self.part_s)
 
 
 def lateness_limit(scenario: Scenario, topology: Topology) -> Limit:
@@ -63,7 +79,20 @@ def lateness_limit_s(scenario: Scenario, topology: Topology) -> float:
 
 def stall_limit(loop_delay_s: float) -> Limit:
     """Of a stall, the lag of a timer and the latency of a fault; the loop delay is in scenario time, NaN where unknown."""
-    return Limit(STALL_FLOOR_S, STALL_FRACTION * loop_delay_s)
+    return Limit(STALL_FLOOR_S, STALL_FRACTION * loop_delay_s if math.isfinite(loop_delay_s) else 0.0)
+
+
+STALL_FLOOR = Limit(STALL_FLOOR_S, 0.0)  # of a stall, whatever the loop delay
+
+
+def round_scale(least: float, from_scale: float) -> float:
+    """The time scale to run at: the present one where that is enough, else the next power of two.
+
+    Only such scales leave a run under virtual time the same to the bit.
+    """
+    if least <= from_scale or not math.isfinite(least):
+        return max(least, from_scale)
+    return float(2.0 ** math.ceil(math.log2(least)))
 
 
 def smallest_duration_s(scenario: Scenario, topology: Topology) -> float:

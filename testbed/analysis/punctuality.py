@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from testbed.analysis.host import HostSeries
+from testbed.analysis.host import NEAR_S, HostSeries
 from testbed.analysis.lateness import LEAST_MESSAGES, LinkLateness
-from testbed.analysis.limits import Finding, exceeded, graded
+from testbed.analysis.limits import Finding, Limit, exceeded, graded
 from testbed.analysis.records import Mask, Table, quantile, row_count
 from testbed.scenario.fault_plan import fault_plan
 from testbed.scenario.process_map import homes, process_map
@@ -20,7 +20,6 @@ from testbed.scenario.quantity import format_s
 from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import Topology
 
-NEAR_S = 0.25  # around an instant, wall time: a row of the host's table and a little
 SECOND_S = 1.5  # before the instant of a row that stands for a second; both ends of a link write at their own
 
 
@@ -33,18 +32,20 @@ class Punctuality:
         topology: Topology,
         host: HostSeries,
         *,
-        limit_s: float,
-        stall_limit_s: float,
+        limit: Limit,
+        stall_limit: Limit,
     ) -> None:
         """Args:
         scenario: unscaled.
         topology: of the unscaled scenario.
         host: what the machine did.
-        limit_s: of lateness, wall time.
-        stall_limit_s: of stalls, wall time.
+        limit: of lateness.
+        stall_limit: of stalls.
         """
         self._scenario, self._topology, self._host = scenario, topology, host
-        self._limit_s, self._stall_limit_s = limit_s, stall_limit_s
+        self._scale = scenario.time_scale
+        self._limit, self._stall_limit = limit, stall_limit
+        self._limit_s, self._stall_limit_s = limit.at(self._scale), stall_limit.at(self._scale)
         self._homes = homes(process_map(scenario, topology))
 
     def links(self, lateness: Sequence[LinkLateness], links: Table) -> Iterable[Finding]:
@@ -65,14 +66,13 @@ class Punctuality:
                 f"{self._process(worst.target)}, limit {format_s(exceeded(word, self._limit_s))}{others}; try a larger "
                 f"time_scale, a lower rate or an idle host{self._when_latest(worst, links)}",
                 "release lateness",
+                self._limit.least_scale(worst.p99_low_s, self._scale),
             )
         yield from self._later_than_delay(counted, links)
 
     def slips(self, requests: Table) -> Iterable[Finding]:
         """The root that was latest with its arrivals."""
-        slip_s = (requests["sent_at_s"] - requests["held_s"] - requests["planned_at_s"]) * (
-            self._scenario.time_scale
-        )
+        slip_s = (requests["sent_at_s"] - requests["held_s"] - requests["planned_at_s"]) * self._scale
         if "attempts" in requests:  # the instants are those of the last attempt, which is late by design
             slip_s = np.where(requests["attempts"] > 1, np.nan, slip_s)
         slip_s = np.where(self._held_up(requests), np.nan, slip_s)
@@ -92,6 +92,7 @@ class Punctuality:
                 f"{format_s(exceeded(word, self._limit_s))}; try a lower rate, more roots or an idle host"
                 f"{self._explain(at_s, NEAR_S)}",
                 "generator slip",
+                self._limit.least_scale(slip, self._scale),
             )
 
     def stalls(self, processes: Table) -> Iterable[Finding]:
@@ -110,6 +111,7 @@ class Punctuality:
                     f"{format_s(exceeded(word, self._stall_limit_s))}; try fewer processes, a lower rate or an idle host"
                     f"{_inner_pauses(processes, i)}{self._explain(at_s, near_s)}",
                     what,
+                    self._stall_limit.least_scale(float(values[i]), self._scale),
                 )
 
     def faults(self, faults: Table, ended_s: float) -> Iterable[Finding]:
@@ -121,7 +123,7 @@ class Punctuality:
             ("planned_at_s", "applied_at_s", "set in"),
             ("heal_planned_at_s", "healed_at_s", "healed"),
         ):
-            late_s = np.nan_to_num((faults[done] - faults[planned]) * self._scenario.time_scale)
+            late_s = np.nan_to_num((faults[done] - faults[planned]) * self._scale)
             i = int(np.argmax(late_s))
             if late_s[i] > latest[0] and faults[planned][i] < ended_s:
                 text = f"{faults['target'][i]}, {faults['parameters'][i]}, {what}"
@@ -134,6 +136,7 @@ class Punctuality:
                 f"({latest[1]}), limit {format_s(exceeded(word, self._stall_limit_s))}; try an idle host"
                 f"{self._explain(latest[2], latest[0] + NEAR_S)}",
                 "fault latency",
+                self._stall_limit.least_scale(latest[0], self._scale),
             )
         yield from self._unapplied(faults, ended_s)
 
@@ -141,7 +144,7 @@ class Punctuality:
         """Faults that fewer nodes acknowledged than they touch; where some kill, a dead node may be the reason."""
         if any(fault.words.kill for fault in fault_plan(self._scenario, self._topology)):
             return
-        due = faults["planned_at_s"] < ended_s - NEAR_S / self._scenario.time_scale
+        due = faults["planned_at_s"] < ended_s - NEAR_S / self._scale
         short = due & (faults["nodes_applied"] < faults["nodes_expected"])
         if short.any():
             i = int(np.argmax(short))
@@ -153,7 +156,7 @@ class Punctuality:
             )
 
     def _later_than_delay(self, counted: Sequence[LinkLateness], links: Table) -> Iterable[Finding]:
-        scale = self._scenario.time_scale
+        scale = self._scale
         delays = {
             (link.source, link.target, link.path): link.effect.delay_s * scale
             for link in self._topology.links
@@ -171,6 +174,7 @@ class Punctuality:
                 f"{format_s(delay_s)} in run time{self._process(worst.target)}; try a larger time_scale"
                 f"{self._when_latest(worst, links)}",
                 "release lateness",
+                scale * worst.p99_low_s / delay_s,
             )
 
     def _when_latest(self, link: LinkLateness, links: Table) -> str:
@@ -183,7 +187,7 @@ class Punctuality:
         i = int(np.argmax(late_s))
         if late_s[i] <= 0.0:
             return ""
-        at_s, scale = float(links["at_s"][i]), self._scenario.time_scale
+        at_s, scale = float(links["at_s"][i]), self._scale
         said = f"; largest {format_s(float(late_s[i]))} in the second up to {at_s:.1f} s"
         return said + self._host.explain(at_s - SECOND_S / scale, at_s + 0.5 / scale)
 
@@ -211,7 +215,7 @@ class Punctuality:
         return "" if process == node else f" in process {process}"
 
     def _explain(self, at_s: float, near_s: float) -> str:
-        near_s /= self._scenario.time_scale
+        near_s /= self._scale
         return self._host.explain(at_s - near_s, at_s + near_s)
 
 

@@ -114,6 +114,7 @@ def summarize_arm(
         {
             "verdict": verdict.word,
             "verdict_reasons": list(verdict.reasons),
+            "verdict_advice": verdict.advice,
             "checks": verdict.checks,
             "requests": outcome_counts(tables["requests"]),
             "sheds": sheds(tables["requests"]),

@@ -26,6 +26,7 @@ Source: emulation.md, section 2; design.md, section 8.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -34,10 +35,11 @@ import numpy as np
 from testbed.analysis.fidelity import Fidelity
 from testbed.analysis.lateness import LinkLateness
 from testbed.analysis.laws import Law
-from testbed.analysis.limits import WORDS, Finding, exceeded, graded, lateness_limit_s, stall_limit
+from testbed.analysis.limits import WORDS, Finding, exceeded, graded, lateness_limit, round_scale, stall_limit
 from testbed.analysis.punctuality import Punctuality
 from testbed.analysis.records import Table, Tables, ended_s
 from testbed.record.outcome import RunOutcome
+from testbed.scenario.quantity import format_s
 from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import Topology
 
@@ -62,11 +64,19 @@ LIVE_CHECKS = (
 
 
 class Verdict(NamedTuple):
-    """One of `WORDS`; the reasons, the gravest first; the word of each check, or `unknown`, or `not asked`."""
+    """What a run is worth.
+
+    Attributes:
+        word: one of `WORDS`.
+        reasons: the gravest first.
+        checks: the word of each check, or `unknown`, or `not asked`.
+        advice: the time scale at which nothing would have been too late; empty where that is no matter of the scale.
+    """
 
     word: str
     reasons: tuple[str, ...]
     checks: dict[str, str]
+    advice: str = ""
 
 
 def judge(
@@ -101,19 +111,31 @@ def judge(
         *_shortfall(tables["requests"], outcome, scenario),
     ]
     if fidelity.is_live:
-        limit_s = lateness_limit_s(scenario, topology)
-        stall_s = stall_limit(loop_delay_s).at(scenario.time_scale)
-        late = Punctuality(scenario, topology, fidelity.host, limit_s=limit_s, stall_limit_s=stall_s)
+        limit, stall = lateness_limit(scenario, topology), stall_limit(loop_delay_s)
+        late = Punctuality(scenario, topology, fidelity.host, limit=limit, stall_limit=stall)
         findings += late.links(lateness, tables.get("links", {}))
         findings += late.slips(tables["requests"])
         findings += late.stalls(tables.get("processes", {}))
         findings += late.faults(tables.get("faults", {}), ended_s(scenario, outcome))
-        findings += fidelity.findings(scenario, topology, tables, limit_s)
+        findings += fidelity.findings(scenario, topology, tables, limit)
     findings.sort(key=lambda finding: -WORDS.index(finding.word))
     return Verdict(
         findings[0].word if findings else "valid",
         tuple(finding.reason for finding in findings),
         _checks(findings, fidelity),
+        _advice(findings, scenario),
+    )
+
+
+def _advice(findings: Sequence[Finding], scenario: Scenario) -> str:
+    """By the clock a host is taken to be as late at any scale; with fewer messages a second it is rather less so."""
+    scales = [each.least_scale for each in findings if math.isfinite(each.least_scale)]
+    if not scales:
+        return ""
+    scale = round_scale(max(scales), scenario.time_scale)
+    return (
+        f"try --time-scale {scale:g}: if the host is as late again, all of it is within its limits then; a run takes "
+        f"{format_s(scenario.duration * scale)} an arm"
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -15,6 +16,7 @@ from testbed.fitness.footprint import Footprint, footprint
 from testbed.fitness.machine_checks import machine_checks
 from testbed.fitness.scenario_checks import cheap_checks, speed_checks
 from testbed.fitness.table import all_fit, check_data, check_table
+from testbed.fitness.time_scale import advised_scale, scale_check
 from testbed.host.machine import look_at_machine
 from testbed.scenario.overrides import load_file
 
@@ -42,10 +44,16 @@ def doctor(
     }
     for each, names in _alike(needs).items():
         title = f"{'arm' if len(names) == 1 else 'arms'} {', '.join(names)}"
-        tables[title] = [*cheap_checks(each, machine), *speed_checks(each, machine, found.speed)]
+        tables[title] = [
+            *cheap_checks(each, machine),
+            *speed_checks(each, machine, found.speed),
+            scale_check(each, machine, found.speed),
+        ]
     fits = all(all_fit(checks) for checks in tables.values())
     if json_:
-        data = {name: check_data(checks) for name, checks in tables.items()}
+        data: dict[str, Any] = {name: check_data(checks) for name, checks in tables.items()}
+        scale = max((advised_scale(each, machine, found.speed) for each in needs.values()), default=math.inf)
+        data["time_scale"] = scale if math.isfinite(scale) else None
         print(json.dumps({"fits": fits, **data}, indent=1))
     else:
         for name, checks in tables.items():

@@ -34,7 +34,8 @@ def print_checks(console: Console, summary: dict[str, Any]) -> None:
         if words.get("delivered_delays_s"):
             console.print(_delays(arm, words["delivered_delays_s"]))
     for arm, words in arms.items():
-        for said in (*words["verdict_reasons"], *words["notes"], *_machine(words.get("host"))):
+        advice = [words["verdict_advice"]] if words.get("verdict_advice") else []
+        for said in (*words["verdict_reasons"], *advice, *words["notes"], *_machine(words.get("host"))):
             console.print(f"{arm}: {said}", highlight=False, markup=False, soft_wrap=True)
 
 

@@ -135,6 +135,8 @@ def _print_reasons(console: Console, summary: dict[str, Any]) -> None:
             )
         if len(reasons) > MOST_REASONS:
             console.print(f"{arm}: {len(reasons) - MOST_REASONS} more reasons, see testbed show --checks")
+        if words.get("verdict_advice"):
+            console.print(f"{arm}: {words['verdict_advice']}", highlight=False, markup=False, soft_wrap=True)
 
 
 def _print_expectations(console: Console, summary: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from testbed.analysis.limits import lateness_limit_s
+from testbed.analysis.limits import Limit, lateness_limit
 from testbed.record.run_folder import file_name
 from testbed.scenario.process_map import homes, process_map
 from testbed.scenario.schema import Scenario
@@ -35,8 +35,10 @@ class Footprint(NamedTuple):
         transport: ipc or tcp.
         disk_bytes: of logs and tables.
         memory_bytes: of all processes' own.
-        limit_s: p99 of lateness that makes the run invalid.
+        limit: p99 of lateness that makes the run invalid.
         smallest_delay_s: of a link; infinite where none has any.
+        time_scale: of the scenario.
+        duration_s: of the run.
     """
 
     processes: int
@@ -48,8 +50,15 @@ class Footprint(NamedTuple):
     transport: str
     disk_bytes: float
     memory_bytes: float
-    limit_s: float
+    limit: Limit
     smallest_delay_s: float
+    time_scale: float
+    duration_s: float
+
+    @property
+    def limit_s(self) -> float:
+        """The limit of lateness at the time scale of the scenario."""
+        return self.limit.at(self.time_scale)
 
     @property
     def busy(self) -> list[str]:
@@ -90,8 +99,10 @@ def footprint(scenario: Scenario) -> Footprint:
         scenario.live.transport,
         duration_s * (requests_per_s * BYTES_PER_REQUEST + reports * BYTES_PER_REPORT),
         len(processes) * PROCESS_BYTES,
-        lateness_limit_s(scenario, topology),
+        lateness_limit(scenario, topology),
         min(delays, default=float("inf")),
+        scale,
+        duration_s,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from testbed.analysis.limits import STALL_FLOOR, SUSPECT_FRACTION
 from testbed.fitness.check import Check, held_against
 from testbed.fitness.footprint import Footprint
 from testbed.host.machine import Machine
@@ -27,12 +28,18 @@ class Speed(NamedTuple):
     Attributes:
         requests_per_s: that it carries through root, leaf, server and back.
         request_cpu_s: processor time of a request, all processes together.
-        lateness_p99_s: of a link at 1,000 messages a second.
+        lateness_p99_s: the largest of what was tried: a link of 20 ms, a hop without delay, a timer.
+        longest_s: the largest lateness seen of these.
     """
 
     requests_per_s: float
     request_cpu_s: float
     lateness_p99_s: float
+    longest_s: float
+
+    def cores(self, needs: Footprint) -> float:
+        """Cores that the messages of a scenario keep busy; its processes use `IDLE_CPU` each besides."""
+        return needs.requests_per_s * self.request_cpu_s + needs.reports_per_s * REPORT_CPU_S
 
 
 def cheap_checks(needs: Footprint, machine: Machine) -> list[Check]:
@@ -98,17 +105,14 @@ def cheap_checks(needs: Footprint, machine: Machine) -> list[Check]:
 
 def speed_checks(needs: Footprint, machine: Machine, speed: Speed) -> list[Check]:
     """What the measured speed has to say."""
-    cores = (
-        needs.requests_per_s * speed.request_cpu_s
-        + needs.reports_per_s * REPORT_CPU_S
-        + needs.processes * IDLE_CPU
-    )
+    cores = speed.cores(needs) + needs.processes * IDLE_CPU
     advice = "raise time_scale, or lower the rates"
     return [
         held_against("cores in use", machine.cores.usable, cores, "cores", advice, comfortable=COMFORTABLE),
         held_against(
             "requests", speed.requests_per_s, needs.requests_per_s, "/s", advice, comfortable=COMFORTABLE
         ),
+        _stall(needs, speed),
         _lateness(needs, speed),
     ]
 
@@ -122,10 +126,26 @@ def warnings(checks: list[Check]) -> list[str]:
     ]
 
 
+def _stall(needs: Footprint, speed: Speed) -> Check:
+    """The longest that anything had to wait, against the least limit of a stall: that of long loop delays is larger."""
+    comfortable_s = SUSPECT_FRACTION * STALL_FLOOR.at(needs.time_scale)
+    is_long = speed.longest_s > comfortable_s
+    return Check(
+        "longest wait",
+        format_s(speed.longest_s),
+        f"below {format_s(comfortable_s)}",
+        "warning" if is_long else "fits",
+        "a run may be suspect for a stall: raise time_scale, or an idle host" if is_long else "",
+    )
+
+
 def _lateness(needs: Footprint, speed: Speed) -> Check:
-    """The p99 of a quiet link against what the verdict allows, and against the smallest delay of a link."""
+    """The p99 of what was tried against what the verdict allows, and against the smallest delay of a link."""
     late_s = speed.lateness_p99_s
-    is_beyond, is_close = late_s > needs.limit_s, late_s > min(needs.limit_s / 2.0, needs.smallest_delay_s)
+    is_beyond, is_close = (
+        late_s > needs.limit_s,
+        late_s > min(SUSPECT_FRACTION * needs.limit_s, needs.smallest_delay_s),
+    )
     return Check(
         "lateness p99 of a link",
         format_s(late_s),

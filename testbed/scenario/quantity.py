@@ -121,8 +121,10 @@ def parse_step(value: Any) -> Step:
 
 
 def format_s(seconds: float) -> str:
-    """A duration for people, with three significant digits: '20 ms', '1.5 s'."""
+    """A duration for people, with three significant digits at least: '20 ms', '1.5 s'."""
     size = abs(seconds)
+    if size >= 1000.0:
+        return f"{seconds:,.0f} s"
     if size >= 1.0 or size == 0.0:
         return f"{seconds:.3g} s"
     return f"{seconds * 1e3:.3g} ms" if size >= 1e-3 else f"{seconds * 1e6:.3g} us"

@@ -11,12 +11,14 @@ from testbed.analysis.delivery import delivered_delays, delivery_findings, draw_
 from testbed.analysis.hops import Hop, recorded_hops, untouched_links
 from testbed.analysis.host import HostSeries
 from testbed.analysis.injection import injection_errors, injection_findings
+from testbed.analysis.limits import Limit
 from testbed.analysis.records import Tables
 from testbed.links.link import LinkModel
 from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import Link, build_topology
 from tests.analysis.made_arms import made_scenario, made_tables, steady
 
+LIMIT = Limit(0.002, 0.0)
 HOST = HostSeries({}, 1.0)
 MESSAGES = 4000
 JITTERS: tuple[dict[str, Any], ...] = (
@@ -86,8 +88,8 @@ def test_the_injection_error_is_what_lies_beyond_the_draw() -> None:
 
     assert on_time[0].p99_s < 0.001
     assert late[0].p50_s == pytest.approx(0.003, abs=2e-4)
-    assert list(injection_findings(on_time, 0.002, HOST, 0.25)) == []
-    (finding,) = injection_findings(late, 0.002, HOST, 0.25)
+    assert list(injection_findings(on_time, LIMIT, 1.0, HOST)) == []
+    (finding,) = injection_findings(late, LIMIT, 1.0, HOST)
     assert (finding.word, finding.check) == ("invalid", "injection")
     assert "(received less sent less drawn): p99 3.2" in finding.reason
 
@@ -96,7 +98,7 @@ def test_a_message_before_its_time_is_told_though_it_is_one_of_thousands() -> No
     hop = sent_over(request_link(with_line()))
     hop.received_at_s[7] -= 0.001
 
-    (finding,) = injection_findings(injection_errors([hop], 1.0), 0.002, HOST, 0.25)
+    (finding,) = injection_findings(injection_errors([hop], 1.0), LIMIT, 1.0, HOST)
 
     assert finding.word == "invalid"
     assert "before its drawn delay was over" in finding.reason

@@ -318,3 +318,34 @@ def test_a_stall_is_told_by_its_instant_and_by_what_the_process_did():
         "stall: 350 ms at us/leaf-1 at 5.300 s, limit 285 ms; try fewer processes, a lower rate or an idle host; "
         "writing its log took 300 ms of it",
     )
+
+
+@pytest.mark.parametrize(("late_s", "scale"), [(0.0015, 2), (0.0035, 4), (0.03, 32)])
+def test_the_advised_time_scale_is_one_at_which_the_same_lateness_is_valid(late_s: float, scale: int):
+    def told(time_scale):
+        scenario = made_scenario(time_scale=time_scale)
+        tables = {
+            **TABLES,
+            "lateness": made_lateness(scenario, late_s),
+            "requests": slipped(late_s / time_scale),
+            "observations": {},
+        }
+        outcome = made_outcome().__class__("live", "due", 22.0 * time_scale, True)
+        return verdict(scenario=scenario, tables=tables, outcome=outcome)
+
+    assert told(1.0).advice == (
+        f"try --time-scale {scale}: if the host is as late again, all of it is within its limits then; a run takes "
+        f"{20 * scale} s an arm"
+    )
+    assert told(float(scale))[:2] == ("valid", ())
+    assert told(float(scale)).advice == ""
+    assert told(scale / 2.0).word != "valid"
+
+
+def test_what_is_no_matter_of_the_scale_brings_no_advice():
+    law = Law("causality", "reply from leaf to root", False, "1 breaches")
+
+    assert verdict(laws=(law,)).advice == ""
+    assert verdict(tables={**TABLES, "processes": made_processes(0.5)}).advice.startswith(
+        "try --time-scale 4:"
+    )

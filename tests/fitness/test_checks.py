@@ -20,7 +20,7 @@ from tests.fitness.made_machine import MACHINE
 from tests.host.layouts import put, write
 
 NEEDS = footprint(made_scenario())
-SPEED = Speed(requests_per_s=10_000.0, request_cpu_s=100e-6, lateness_p99_s=0.0003)
+SPEED = Speed(requests_per_s=10_000.0, request_cpu_s=100e-6, lateness_p99_s=0.0003, longest_s=0.002)
 
 
 def words_of(machine: Machine, needs: Footprint = NEEDS) -> dict[str, str]:
@@ -106,6 +106,7 @@ def test_more_busy_processes_than_cores_are_warned_of() -> None:
         (SPEED._replace(requests_per_s=800.0), "requests", "does not fit"),
         (SPEED._replace(request_cpu_s=0.0015), "cores in use", "warning"),
         (SPEED._replace(request_cpu_s=0.003), "cores in use", "does not fit"),
+        (SPEED._replace(longest_s=0.06), "longest wait", "warning"),
         (SPEED._replace(lateness_p99_s=0.0015), "lateness p99 of a link", "warning"),
         (SPEED._replace(lateness_p99_s=0.0021), "lateness p99 of a link", "does not fit"),
     ],

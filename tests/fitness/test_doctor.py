@@ -56,27 +56,31 @@ def test_a_scenario_that_fits_ends_with_0_and_arms_alike_share_a_table(
     assert call(monkeypatch, capability(), path, "--json", folder=tmp_path) == 0
 
     said = json.loads(capsys.readouterr().out)
-    assert list(said) == ["fits", "machine", "measured", "arms even, greedy"]
+    assert list(said) == ["fits", "machine", "measured", "arms even, greedy", "time_scale"]
     assert said["fits"] is True
+    assert said["time_scale"] == 1.0
     measured = {line["name"]: line["has"] for line in said["measured"]}
     assert measured["smallest trustworthy delay"] == "3 ms"
     assert measured["messages, bare pipeline"] == "80,000 /s"
     assert measured["requests, records on"] == "14,000 /s (100 us of CPU each)"
 
 
-@pytest.mark.parametrize(("p99_s", "rate"), [(0.01, 100), (0.0003, 50_000)])
+@pytest.mark.parametrize(("p99_s", "rate", "scale"), [(0.01, 100, 16), (0.0003, 50_000, 8)])
 def test_a_scenario_that_does_not_fit_ends_with_4(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     p99_s: float,
     rate: int,
+    scale: int,
 ) -> None:
     """Too late for its delays; too many requests."""
     status = call(monkeypatch, capability(p99_s), str(tmp_path / "scenario.yaml"), rate=rate, folder=tmp_path)
 
     assert status == 4
-    assert "does not fit" in capsys.readouterr().out
+    said = " ".join(capsys.readouterr().out.split())
+    assert "does not fit" in said
+    assert f"try --time-scale {scale}, for the " in said
 
 
 def test_without_a_scenario_the_machine_is_described(
