@@ -141,11 +141,9 @@ class Punctuality:
         yield from self._unapplied(faults, ended_s)
 
     def _unapplied(self, faults: Table, ended_s: float) -> Iterable[Finding]:
-        """Faults that fewer nodes acknowledged than they touch; where some kill, a dead node may be the reason."""
-        if any(fault.words.kill for fault in fault_plan(self._scenario, self._topology)):
-            return
+        """Faults that fewer nodes acknowledged than they touch, other than those whose process was dead all the while."""
         due = faults["planned_at_s"] < ended_s - NEAR_S / self._scale
-        short = due & (faults["nodes_applied"] < faults["nodes_expected"])
+        short = due & (faults["nodes_applied"] + faults.get("nodes_missed", 0) < faults["nodes_expected"])
         if short.any():
             i = int(np.argmax(short))
             yield Finding(

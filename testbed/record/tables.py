@@ -414,6 +414,7 @@ MERGED: dict[str, tuple[Column, ...]] = {
         ),
         Column("nodes_applied", "int", "nodes that did"),
         Column("nodes_healed", "int", "nodes that healed it"),
+        Column("nodes_missed", "int", "nodes that could not: dead, or stopped until they died, all the time"),
     ),
     # a row per process and second
     "processes": LOGGED["processes"],

@@ -39,7 +39,7 @@ from testbed.runtime.ordered import Ordered
 from testbed.runtime.receiving_end import FOLD, ReceivingEnd
 from testbed.runtime.sending_end import Outbox, SendingEnd
 from testbed.runtime.sockets import Peer, Sockets
-from testbed.runtime.timeline import Change, heal_of, node_changes, onset
+from testbed.runtime.timeline import Change, heal_of, node_changes, onset, outages
 from testbed.runtime.wire import GREETING, Beat, Ledger, Section, Start, pack_frame, unpack_frame
 from testbed.scenario.fault_plan import fault_plan
 from testbed.scenario.topology import Link, root_name
@@ -287,11 +287,24 @@ class Host:
     ) -> list[Change]:
         """Make what was at work when the launcher told of the lives; returns what is yet to be made.
 
-        That it lives heals the faults that had killed it.
+        That it lives heals the faults that had killed it, and those that were at work when it died and would have
+        healed since.
         """
+        onsets_s = {change.fault: change.at_s for change in changes if not change.healed}
+        stops = [
+            each
+            for each in outages(changes, self._world.topology.nodes[environment.name].kind)
+            if not each.is_dead
+        ]
+        died_with = {
+            fault
+            for fault, at_s in onsets_s.items()
+            if at_s <= start.died_at_s and not any(each.at_s < at_s < each.until_s for each in stops)
+        }
         gone = {change.fault for change in changes if change.healed and change.at_s <= start.born_at_s}
         for change in changes:
-            if change.kills and change.healed and start.died_at_s < change.at_s <= start.born_at_s:
+            ends = change.healed and start.died_at_s < change.at_s <= start.born_at_s
+            if ends and (change.kills or change.fault in died_with):
                 row = (change.fault, environment.name, True, change.at_s, self.now_s())
                 environment.record("applied", row)
         left = [change for change in changes if change.fault not in gone]
@@ -528,8 +541,10 @@ class Host:
     def stop(self) -> None:
         """Heal every fault, and let the roles record what is open and send what they still say."""
         for environment in self._environments.values():
-            environment.at_s = max(self.now_s(), environment.at_s)
-            environment.heal_all(self.now_s())
+            environment.at_s = now_s = max(self.now_s(), environment.at_s)
+            for change in environment.take_due_changes(now_s):  # of one that was stopped until now
+                environment.apply(change, now_s)
+            environment.heal_all(now_s)
             environment.role.stop()
         self._flush()
 

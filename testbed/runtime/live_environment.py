@@ -188,6 +188,20 @@ class LiveEnvironment:
         self.record("applied", (change.fault, self.name, change.healed, change.at_s, done_at_s))
         return list(dict.fromkeys(dead))
 
+    def take_due_changes(self, now_s: float) -> list[Change]:
+        """The changes that were due by now and have not been made, in their order; they are planned no more.
+
+        Deaths are not among them: who has come so far lives.
+        """
+        due = {
+            name: change
+            for name, change in self.changes.items()
+            if change.at_s <= now_s and not change.words.kill
+        }
+        for name in due:
+            del self.changes[name], self.timers[name]
+        return list(due.values())
+
     def heal_all(self, now_s: float) -> None:
         """The run is over: heal the faults that are still at work, and record it."""
         for change in self.at_work.heals(now_s):

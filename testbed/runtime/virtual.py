@@ -103,6 +103,8 @@ class VirtualEnvironment:
         self._channel_of = {kind: self.channels[path] for kind, path in PATH_OF.items()}
         self.timers: dict[str, int] = {}
         self.at_work = AtWork(kind)
+        self.died_with: set[int] = set()  # the faults at work when the process died
+        self.healed_since: list[Change] = []  # of these, and of its deaths
         self.life = 0
         self.role: Role
 
@@ -287,8 +289,8 @@ class VirtualEngine:
                     self._change_link(channel, change)
         if isinstance(role, Dead):
             at_work.note(change)
-            if change.kills and change.healed:
-                self._record_change(change, environment)
+            if change.healed and (change.kills or change.fault in environment.died_with):
+                environment.healed_since.append(change)
             if not at_work.is_dead:
                 self._revive(environment)
         elif change.kills and not change.healed:
@@ -353,6 +355,7 @@ class VirtualEngine:
 
     def _kill(self, environment: VirtualEnvironment, change: Change) -> None:
         """End a process: what is open there is lost, and what is under way to it."""
+        environment.died_with = {each.fault for each in environment.at_work.active()}
         environment.at_work.note(change)
         self._record_change(change, environment)
         role = environment.role
@@ -379,7 +382,10 @@ class VirtualEngine:
         heapify(self.heap)
 
     def _revive(self, environment: VirtualEnvironment) -> None:
-        """Start a process anew under its name: it knows nothing but the faults that are at work."""
+        """Start a process anew under its name: it knows nothing but the faults that are at work, and those that healed."""
+        for healed in environment.healed_since:
+            self._record_change(healed, environment)
+        environment.healed_since.clear()
         self._play(environment, self._make_role(environment.name, self._world, environment))
         environment.role.start()
         for active in environment.at_work.active():
@@ -414,8 +420,9 @@ class VirtualEngine:
     def _end(self, interrupted: bool) -> RunOutcome:
         drained = self._is_idle()
         for environment in self._environments.values():
-            for change in environment.at_work.heals(self.now_s):
-                self._apply(change, environment)
+            while heals := environment.at_work.heals(self.now_s):  # who goes on now may make others
+                for change in heals:
+                    self._apply(change, environment)
             environment.role.stop()
         self._write_counts()
         under_way: dict[int, int] = {}

@@ -71,6 +71,12 @@ def assert_books_balance(run: VirtualRun) -> None:
     assert [law for law in laws if not law.holds] == []
 
 
+def assert_no_fault_is_silent(run: VirtualRun) -> None:
+    """Every node that a fault was to touch did it, or was dead all the while."""
+    for fault in fault_rows(run):
+        assert fault["nodes_applied"] + fault["nodes_missed"] == fault["nodes_expected"], fault
+
+
 def test_a_killed_server_is_silent_and_serves_again_once_it_is_back(tmp_path: Path) -> None:
     """What is open there is lost with it: nobody says so, and the leaf finds out by its timeout."""
     run = run_words(
@@ -196,6 +202,50 @@ def test_a_kill_ends_a_pause_and_takes_what_had_waited(tmp_path: Path) -> None:
     _pause, kill, slow = fault_rows(run)
     assert (kill["applied_at_s"], kill["healed_at_s"]) == (1.5, 2.5)
     assert (slow["applied_at_s"], slow["healed_at_s"]) == (2.5, 3.7)  # told to the new process
+    assert_books_balance(run)
+
+
+def test_who_is_stopped_for_all_of_a_fault_makes_and_heals_it_late(tmp_path: Path) -> None:
+    """When it goes on, with the instant of that in the records; one that is stopped to the end does so there."""
+    faults = (
+        {"at": "1 s", "for": "1 s", "server": "a/server-1", "set": {"pause": True}},
+        {"at": "1200 ms", "for": "300 ms", "cell": "a", "set": {"speed": 0.5}},
+        {"at": "3 s", "leaf": "b/leaf-1", "set": {"pause": True}},
+        {"at": "3200 ms", "for": "300 ms", "leaf": "b/leaf-1", "set": {"gauge_offset": 1}},
+        {"at": "3300 ms", "leaf": "b/leaf-1", "set": {"gauge_offset": 2}},
+    )
+
+    run = run_words(tmp_path, words(*faults))
+
+    _, slow, _, lie, lie_for_good = fault_rows(run)
+    assert (slow["applied_at_s"], slow["healed_at_s"]) == (2.0, 2.0)
+    assert (slow["nodes_applied"], slow["nodes_healed"], slow["nodes_missed"]) == (2, 2, 0)
+    for fault in (lie, lie_for_good):
+        assert fault["applied_at_s"] == fault["healed_at_s"] == pytest.approx(run.outcome.ended_at_s)
+        assert (fault["nodes_applied"], fault["nodes_healed"], fault["nodes_missed"]) == (1, 1, 0)
+    assert_books_balance(run)
+
+
+def test_who_is_dead_for_all_of_a_fault_has_missed_it(tmp_path: Path) -> None:
+    """Nobody could make it. A fault that was at work when the process died has healed when the next one begins."""
+    faults = (
+        {"at": "1 s", "for": "1 s", "server": "a/server-1", "set": {"kill": True}},
+        {"at": "1200 ms", "for": "300 ms", "cell": "a", "set": {"speed": 0.5}},
+        {"at": "500 ms", "for": "1 s", "server": "a/server-1", "set": {"errors": "10 %"}},
+        {"at": "1500 ms", "for": "1 s", "server": "a/server-1", "set": {"errors": "20 %"}},
+        {"at": "3 s", "server": "b/server-1", "set": {"pause": True}},
+        {"at": "3300 ms", "server": "b/server-1", "set": {"kill": True}},
+        {"at": "3100 ms", "server": "b/server-1", "set": {"speed": 0.5}},
+    )
+
+    run = run_words(tmp_path, words(*faults))
+
+    _, slow, before, after, _, _, never = fault_rows(run)
+    assert (slow["nodes_applied"], slow["nodes_missed"]) == (1, 1)
+    assert (before["healed_at_s"], before["nodes_healed"]) == (2.0, 1)
+    assert (after["applied_at_s"], after["healed_at_s"]) == (2.0, 2.5)
+    assert (never["nodes_applied"], never["nodes_missed"]) == (0, 1)
+    assert_no_fault_is_silent(run)
     assert_books_balance(run)
 
 

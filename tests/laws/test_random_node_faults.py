@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.laws.test_node_faults import assert_books_balance, words
+from tests.laws.test_node_faults import assert_books_balance, assert_no_fault_is_silent, words
 from tests.laws.virtual_run import run_words
 
 TIMELINES = int(os.environ.get("TIMELINES", "25"))  # 200 before a release
@@ -46,6 +46,7 @@ def check(path: Path, lines: list[dict[str, Any]], leaf: str, seed: int) -> None
 
     assert run.outcome.drained or any("pause" in line["set"] for line in lines)
     assert_books_balance(run)
+    assert_no_fault_is_silent(run)
 
 
 timelines = given(

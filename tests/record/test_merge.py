@@ -425,6 +425,7 @@ def test_faults_tell_plan_and_deed(tables: dict[str, Columns]) -> None:
             "nodes_expected": [2, 2, 1],
             "nodes_applied": [2, 1, 1],
             "nodes_healed": [2, 0, 0],
+            "nodes_missed": [0, 0, 0],
         },
     )
 

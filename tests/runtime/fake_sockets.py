@@ -113,7 +113,11 @@ class ToldRole:
 
 
 class Hosted:
-    """A host of one role with fake sockets, run until an instant of run time."""
+    """A host of one role with fake sockets, run until an instant of run time.
+
+    A fault may stop it once: it is woken at `woken_at_s`, to be told that the run is over."""
+
+    woken_at_s = math.inf
 
     def __init__(self, folder: Any, node: str, world: World, **role: Any) -> None:
         names = [name for name in world.topology.nodes if name != node]
@@ -121,13 +125,19 @@ class Hosted:
         self.beats: list[Beat] = []
         self.path = folder / "node.log"
         self.world = world
-        self.host = Host(node, world, self.sockets, self._on_control, self.sockets.clock)
+        self.host = Host(
+            node, world, self.sockets, self._on_control, self.sockets.clock, stop_self=self._stop_self
+        )
         self.host.add(node, LogWriter(self.path, {}))
         self.host.build(lambda name, world, env: self._make(env, role))
 
     def _make(self, env: Environment, role: dict[str, Any]) -> ToldRole:
         self.role = ToldRole(env, **role)
         return self.role
+
+    def _stop_self(self) -> None:
+        self.sockets.now_s = self.woken_at_s
+        self.sockets.control_readable = True
 
     def _on_control(self) -> None:
         self.host.end()

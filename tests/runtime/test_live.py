@@ -192,6 +192,34 @@ def test_a_fault_at_time_0_holds_for_the_first_message_and_heals_at_its_instant(
     ]
 
 
+STOPPED = """
+faults:
+  - {at: 0.1 s, leaf: a/leaf-1, set: {pause: true}}
+  - {at: 0.2 s, for: 0.1 s, leaf: a/leaf-1, set: {gauge_offset: 1}}
+  - {at: 0.4 s, leaf: a/leaf-1, set: {leak: 10 %}}
+  - {at: 0.9 s, leaf: a/leaf-1, set: {leak: 20 %}}
+"""
+
+
+def test_a_process_that_is_stopped_until_the_run_ends_makes_what_fell_due_meanwhile(tmp_path: Path) -> None:
+    """It goes on, hears that the run is over, and says of each fault when it was made; not of one that is yet to come."""
+    hosted = hosted_leaf(tmp_path, text=TEXT + STOPPED)
+    hosted.woken_at_s = 0.8
+
+    hosted.host.run(Start(0.0), hosted.beats.append, {})
+    hosted.host.stop()
+    hosted.host.close()
+
+    assert [(fault, healed, at_s) for fault, _, healed, _, at_s in read_log(hosted.path).rows("applied")] == [
+        (0, False, 0.1),
+        (1, False, 0.8),
+        (1, True, 0.8),
+        (2, False, 0.8),
+        (2, True, 0.8),
+        (0, True, 0.8),
+    ]
+
+
 def test_the_ledger_accounts_for_every_message_received(tmp_path: Path) -> None:
     """Delivered and still held make up what came, also what comes while the process settles."""
     hosted = hosted_leaf(tmp_path)
