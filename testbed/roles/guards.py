@@ -22,11 +22,10 @@ from testbed.routing.policy import Policy as RoutingPolicy
 from testbed.routing.slow_start import SlowStart
 from testbed.routing.view import View
 from testbed.scenario.policy_words import Policy
-from testbed.scenario.resilience_words import BreakerWords
+from testbed.scenario.resilience_words import BreakerWords, SlowStartWords
 from testbed.scenario.schema import Leaf as LeafWords
 from testbed.scenario.schema import Scenario, TrafficClass
 from testbed.scenario.topology import Node, Topology
-from testbed.scenario.view_words import ViewWords
 from testbed.serving.rate_curve import RateCurve
 from testbed.traffic.capacity import allowed_cells
 
@@ -66,7 +65,7 @@ def leaf_maker(scenario: Scenario, words: LeafWords) -> Callable[..., Leaf]:
 
 def breaker_words(spec: Policy) -> BreakerWords | None:
     """The words of the circuit breaker of a balancer of this policy; None where it has none."""
-    return spec.breaker if isinstance(spec, ViewWords) else None
+    return getattr(spec, "breaker", None)
 
 
 def guided(
@@ -80,7 +79,7 @@ def guided(
             env.now_s,
             lambda target, at_s, inside: env.record("rotations", (node, target, at_s, inside, "breaker")),
         )
-    words = spec.slow_start if isinstance(spec, ViewWords) else None
+    words: SlowStartWords | None = getattr(spec, "slow_start", None)
     if words is None:
         return policy, hooks
     slow = SlowStart(

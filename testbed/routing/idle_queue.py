@@ -16,6 +16,9 @@ class JoinIdleQueue:
     them however many leaves there are. For leaves of large cells at moderate load: with no idle server left it is
     chance. It does not help roots behind long links.
 
+    It has no slow start: an idle server is given one request, and the next only when it is idle again, so that
+    no newcomer is flooded; and one that was passed over would not say a second time that it is idle.
+
     Source: Lu, Xie, Kliot, Geller, Larus, Greenberg, Join-Idle-Queue (Performance Evaluation 68, 2011).
     """
 

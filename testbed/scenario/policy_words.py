@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from testbed.scenario.quantity import Percent, StepSize
+from testbed.scenario.resilience_words import BreakerWords, SlowStartWords
 from testbed.scenario.view_words import CountWords, ViewWords
 from testbed.scenario.words import (
     Flag,
@@ -175,6 +176,7 @@ class IdleQueuePolicy(Words):
     """Join idle queue: an idle server says so to one leaf, which keeps a queue of them; at leaves."""
 
     kind: Literal["jiq"]
+    breaker: BreakerWords | None = None
 
 
 class CriticalStep(Words):
@@ -250,6 +252,8 @@ class ProbingPolicy(Words):
     max_age: PositiveDuration = 1.0
     delta: Positive = 1.0
     idle_probe_after: PositiveDuration | None = None
+    breaker: BreakerWords | None = None
+    slow_start: SlowStartWords | None = None
 
 
 class PrequalPolicy(ProbingPolicy):

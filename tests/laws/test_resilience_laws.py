@@ -365,7 +365,8 @@ def test_the_table_of_attempts_tells_of_every_sending(tmp_path) -> None:
     assert_sound(run)
 
 
-def test_a_breaker_leaves_out_a_server_that_cannot_be_reached(tmp_path) -> None:
+@pytest.mark.parametrize("kind", ["round_robin", "prequal", "prequal, mode: sync", "linear", "c3", "jiq"])
+def test_a_breaker_leaves_out_a_server_that_cannot_be_reached(tmp_path, kind) -> None:
     """Its requests time out; after three of them only single trials go there."""
     text = """
 name: dead
@@ -373,21 +374,55 @@ duration: 4 s
 cells: {{us: {{servers: 3, service: {{slots: 4, fixed: 10 ms}}, leaf: {{policy: turns}}}}}}
 roots: {{a: {{traffic: [{{class: sand, rate: 100 /s, policy: random}}]}}}}
 classes: {{sand: {{timeout: 200 ms}}}}
-policies: {{random: {{kind: random}}, turns: {{kind: round_robin{breaker}}}}}
-links: [{{from: us/leaf-1, to: us/server-1, loss: 100 %}}]
+policies: {{random: {{kind: random}}, turns: {{kind: {kind}{breaker}}}}}
+links: [{{from: us/leaf-1, to: us/server-1, path: request, loss: 100 %}}]
 """
     lost = {}
     for name, words in (
         ("none", ""),
         ("some", ", breaker: {in_a_row: 3, counts: [timed_out], out_for: 1 s}"),
     ):
-        run = run_text(tmp_path / name, text.format(breaker=words))
+        run = run_text(tmp_path / name, text.format(kind=kind, breaker=words))
         requests = run.tables["requests"]
         lost[name] = float((requests["outcome"] == "timed_out").mean())
         dead = requests["server"] == "us/server-1"
         late = dead & (requests["sent_at_s"] > 0.5)
         assert_sound(run)
 
-    assert lost["none"] > 0.3
+    assert (
+        lost["none"] > 0.3 or kind != "round_robin"
+    )  # those that ask or hear of servers avoid it by themselves
     assert lost["some"] < 0.05
+    assert lost["some"] <= lost["none"]
     assert 1 <= late.sum() <= 4  # trials at about 1.2 s and 3.4 s
+
+
+@pytest.mark.parametrize(
+    "kind", ["least_cost, view: own_counts", "prequal", "prequal, mode: sync", "linear", "c3"]
+)
+def test_a_server_that_joins_gets_a_share_that_grows(tmp_path, kind) -> None:
+    """Less than the policy would give to it at first, about as much in the end."""
+    text = """
+name: joins
+duration: 8 s
+cells: {{us: {{servers: 4, service: {{slots: 4, exponential: 20 ms}}, leaf: {{policy: p}}}}}}
+roots: {{a: {{traffic: [{{class: sand, rate: 200 /s, policy: random}}]}}}}
+classes: {{sand: {{}}}}
+policies: {{random: {{kind: random}}, p: {{kind: {kind}{slow}}}}}
+faults: [{{at: 0 s, for: 2 s, server: us/server-1, set: {{absent: true}}}}]
+"""
+
+    def shares(run) -> tuple[float, float]:
+        requests = run.tables["requests"]
+        sent_s, new = requests["sent_at_s"], requests["server"] == "us/server-1"
+        return tuple(float(new[(sent_s >= a) & (sent_s < a + 2)].mean()) for a in (2.0, 6.0))
+
+    at_once = run_text(tmp_path / "at_once", text.format(kind=kind, slow=""))
+    slowly = run_text(
+        tmp_path / "slowly", text.format(kind=kind, slow=", slow_start: {over: 4 s, least: 1 %}")
+    )
+
+    assert shares(slowly)[0] < 0.7 * shares(at_once)[0]
+    assert shares(slowly)[1] == pytest.approx(0.25, abs=0.1)
+    assert slowly.tables["rotations"]["cause"].tolist() == ["slow_start"]
+    assert_sound(slowly)
