@@ -19,6 +19,7 @@ from testbed.analysis.limits import Finding, Limit
 from testbed.analysis.observation_age import ObservationAge, age_findings, observation_ages, worst_age
 from testbed.analysis.processes import full_sockets
 from testbed.analysis.records import Tables, Window, row_count
+from testbed.analysis.timers import Timer, timer_figures, timer_findings, timers_of
 from testbed.record.outcome import RunOutcome
 from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import Topology
@@ -34,6 +35,7 @@ class Fidelity(NamedTuple):
         errors: of the injected delays, from end to end.
         delivered: delays against what was asked.
         ages: of the observations.
+        timers: of the processes, before the start.
         own_cpu_s: processor time of the run's processes.
         is_live: whether there was anything to measure.
         is_dated_due: whether the roles were told due instants, so that their records cannot be late.
@@ -43,6 +45,7 @@ class Fidelity(NamedTuple):
     errors: list[InjectionError]
     delivered: list[Delivered]
     ages: list[ObservationAge]
+    timers: list[Timer]
     own_cpu_s: float
     is_live: bool
     is_dated_due: bool
@@ -55,6 +58,7 @@ class Fidelity(NamedTuple):
             return
         scale = scenario.time_scale
         yield from injection_findings(self.errors, limit, scale, self.host)
+        yield from timer_findings(self.timers, limit, scale)
         yield from delivery_findings(self.delivered)
         yield from draw_findings(untouched_links(scenario, topology), tables.get("lateness", {}))
         yield from age_findings(self.ages, self.host, limit.at(scale) / scale)
@@ -72,6 +76,8 @@ class Fidelity(NamedTuple):
                 found[check] = "not asked"
             elif worst_error(self.errors, check) is None:
                 found[check] = "unknown"
+        if not self.timers:
+            found["timers"] = "unknown"
         if not self.delivered:
             found["delivered delay"] = "unknown"
         if not self.ages:
@@ -98,6 +104,7 @@ class Fidelity(NamedTuple):
                 "mean": age.mean_s if age else math.nan,
                 "expected": age.expected_s if age else math.nan,
             },
+            "timers_s": timer_figures(self.timers) if self.is_live else None,
             "delivered_delays_s": [_delivered(each) for each in self._furthest()],
             "host": self.host.figures() if self.is_live else None,
         }
@@ -126,7 +133,7 @@ def measure_fidelity(
     is_live = outcome.engine == "live"
     host = HostSeries(tables.get("host", {}) if is_live else {}, scenario.time_scale)
     if not is_live:
-        return Fidelity(host, [], [], [], 0.0, False, False)
+        return Fidelity(host, [], [], [], [], 0.0, False, False)
     hops = list(recorded_hops(scenario, topology, tables))
     processes = tables.get("processes", {})
     is_due = outcome.dating == "due"
@@ -135,6 +142,7 @@ def measure_fidelity(
         [] if is_due else injection_errors(hops, scenario.time_scale),
         delivered_delays(hops),
         observation_ages(scenario, topology, tables.get("observations", {}), window),
+        timers_of(tables.get("timers", {})),
         float(processes["cpu_s"].sum()) if row_count(processes) and "cpu_s" in processes else 0.0,
         True,
         is_due,

@@ -3,7 +3,8 @@
     incomplete  a process died unplanned, a log has no end marker, the user stopped the run
     invalid     the host was too slow or the generator slipped (a limit below was exceeded), a ledger has a gap, a law was
                 broken, or a link did something else than the scenario asks
-    suspect     half of a limit was exceeded; a link was later (p99) than its own delay; observations were older than they
+    suspect     half of a limit was exceeded; a link was later (p99) than its own delay, or the timer of a process before
+                the start than the limit; observations were older than they
                 should be; tasks waited for a core most of the time while others used the cores
     valid       none of these
 
@@ -52,6 +53,7 @@ LIVE_CHECKS = (
     "injection",
     "server step",
     "generator slip",
+    "timers",
     "stall",
     "timer lag",
     "fault latency",

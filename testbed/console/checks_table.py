@@ -35,7 +35,8 @@ def print_checks(console: Console, summary: dict[str, Any]) -> None:
             console.print(_delays(arm, words["delivered_delays_s"]))
     for arm, words in arms.items():
         advice = [words["verdict_advice"]] if words.get("verdict_advice") else []
-        for said in (*words["verdict_reasons"], *advice, *words["notes"], *_machine(words.get("host"))):
+        of_host = (*_timers(words.get("timers_s")), *_machine(words.get("host")))
+        for said in (*words["verdict_reasons"], *advice, *words["notes"], *of_host):
             console.print(f"{arm}: {said}", highlight=False, markup=False, soft_wrap=True)
 
 
@@ -56,6 +57,14 @@ def _delays(arm: str, links: Sequence[dict[str, Any]]) -> Table:
 
 def _styled(word: str) -> str:
     return f"[{STYLES[word]}]{word}[/]" if word in STYLES else word
+
+
+def _timers(latest: dict[str, Any] | None) -> list[str]:
+    """The process that was woken latest before the start; nothing of a virtual run."""
+    if latest is None or not latest["process"]:
+        return []
+    p50, p99 = _seconds(latest["p50"]), _seconds(latest["p99"])
+    return [f"timers before the start: p50 {p50}, p99 {p99} late at {latest['process']}, the latest process"]
 
 
 def _machine(host: dict[str, Any] | None) -> list[str]:

@@ -60,6 +60,7 @@ def merged_tables(logs: Gathered, scenario: Scenario, topology: Topology, plan: 
         "lateness": lateness_table(topology, logged["sent"], logged["delivered"]),
         "faults": faults_table(scenario, topology, logged["applied"]),
         "processes": _sorted(logged["processes"], "at_s"),
+        "timers": logged["timers"],
     }
 
 

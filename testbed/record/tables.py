@@ -27,6 +27,10 @@ def _instant(name: str, meaning: str) -> Column:
     return Column(name, "float", meaning, 1)
 
 
+def _late(statistic: str, what: str = "handled less release", done: str = "delivered") -> Column:
+    return Column(f"lateness_s_{statistic}", "float", f"{what}, wall time; NaN: nothing {done}")
+
+
 _REQUEST = Column("request_id", "int", "position of the request in the plan, from 0")
 _ATTEMPT = Column(
     "attempt", "int", "0 for the first sending; of a leaf's further attempts, 128 more for each"
@@ -251,6 +255,15 @@ LOGGED: dict[str, tuple[Column, ...]] = {
         Column("passes", "int", "passes of the loop"),
         Column("would_blocks", "int", "frames that had to wait for a full socket"),
     ),
+    # the live engine, once a process, before the start
+    "timers": (
+        Column("node", "text", "process"),
+        Column("waits", "int", "waits of its timer that it timed"),
+        _late("p50", "waited less asked", "timed"),
+        _late("p99", "waited less asked", "timed"),
+        _late("max", "waited less asked", "timed"),
+        Column("lateness_bins", "ints", "waits by lateness, see links.lateness.bin_of"),
+    ),
     # a process that watches the machine, about five times a second; NaN: this machine does not tell
     "host": (
         _instant("at_s", "end of the stretch"),
@@ -269,12 +282,6 @@ LOGGED: dict[str, tuple[Column, ...]] = {
         Column("wake_late_s", "float", "longest time that the watching process was woken late, wall time"),
     ),
 }
-
-
-def _late(statistic: str) -> Column:
-    return Column(
-        f"lateness_s_{statistic}", "float", "handled less release, wall time; NaN: nothing delivered"
-    )
 
 
 _LINK = (
@@ -418,6 +425,8 @@ MERGED: dict[str, tuple[Column, ...]] = {
     ),
     # a row per process and second
     "processes": LOGGED["processes"],
+    # a row per process, of the time before the start
+    "timers": LOGGED["timers"],
     # a row per fifth of a second, of the machine
     "host": LOGGED["host"],
 }

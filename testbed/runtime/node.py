@@ -27,6 +27,7 @@ from testbed.runtime.control import ControlClient
 from testbed.runtime.live import SEND_S, Host, RoleFactory
 from testbed.runtime.ordered import Ordered
 from testbed.runtime.sockets import DEAD_LINGER_MS, Sockets, bind_address, open_context
+from testbed.runtime.timer_calibration import time_waits, timer_row
 from testbed.runtime.wire import (
     GREETING,
     Beat,
@@ -109,9 +110,11 @@ class NodeProcess:
         self._heard: set[str] = set()  # peers that have greeted us
         self._is_greeted = False
         self._host = Host(name, world, self._sockets, self._on_control, life=life, die=self._die)
+        self._logs: list[LogWriter] = []
         for node in processes[name]:
             header = {**orders.header, "engine": "live", "node": node}
-            self._host.add(node, LogWriter(orders.folder.log(node, life), header))
+            self._logs.append(LogWriter(orders.folder.log(node, life), header))
+            self._host.add(node, self._logs[-1])
 
     def live(self, make_role: RoleFactory) -> None:
         """Live until the run ends.
@@ -126,6 +129,9 @@ class NodeProcess:
         self._control.send(Greeted(self._name))
         start = self._await(Start)
         stop_collector()
+        if not self._life:  # one that is started anew has no time for it
+            late_s = time_waits(self._sockets.sleep_until, start.at_monotonic_s)
+            self._logs[0].append("timers", timer_row(self._name, late_s))
         self._host.run(start, self._beat, self._homes)
         self._end()
 

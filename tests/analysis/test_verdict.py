@@ -272,7 +272,7 @@ def test_every_check_has_its_word():
     assert list(live) == [*CHECKS, *LIVE_CHECKS]
     assert live["release lateness"] == "invalid"
     assert live["injection"] == live["delivered delay"] == live["observation age"] == "valid"
-    assert live["pressure"] == "unknown"  # nobody watched this machine
+    assert live["pressure"] == live["timers"] == "unknown"  # nobody watched this machine
     assert {virtual[check] for check in LIVE_CHECKS} == {"not asked"}
     assert {virtual[check] for check in CHECKS} == {"valid"}
 

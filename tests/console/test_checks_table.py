@@ -12,6 +12,7 @@ from testbed.console.checks_table import print_checks
 from testbed.record.outcome import RunOutcome
 from tests.analysis.made_arms import made_lateness, made_outcome, made_scenario, made_tables, steady
 from tests.analysis.test_host import made_host
+from tests.analysis.test_timers import made_timers
 
 SCENARIO = made_scenario()
 TABLES = made_tables(SCENARIO, steady(0.4, 0.3, 0.3), rate_per_s=100.0)
@@ -37,6 +38,15 @@ def test_every_check_has_a_line_with_its_word_and_every_reason_stands_below() ->
     (machine,) = lines_with(said, "flow: the machine: CPU pressure 0.0%")
     assert "1 slow spells of the processors" in machine
     assert "at worst at 1/8 of their speed" in machine
+
+
+def test_the_process_that_was_woken_latest_is_named() -> None:
+    said = printed(timers=made_timers(prompt=[1e-4] * 40, slow=[0.0004] * 40))
+
+    assert lines_with(
+        said, "flow: timers before the start: p50", "p99 400 us late at slow, the latest process"
+    )
+    assert lines_with(said, " timers ", "valid")
 
 
 def test_delays_stand_beside_what_was_asked() -> None:

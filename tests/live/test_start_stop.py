@@ -67,6 +67,10 @@ def test_a_run_starts_together_drains_and_closes_every_log(tmp_path: Path, trans
     assert {node: log.problem for node, log in logs.items()} == dict.fromkeys(NODES)
     assert [log.header["node"] for log in logs.values()] == list(NODES)
     assert logs["root.r"].rows("late_replies")[0][0] == 99
+    timed = {node: log.rows("timers") for node, log in logs.items()}
+    assert {node: [row[0] for row in rows] for node, rows in timed.items()} == {
+        node: [node] for node in NODES
+    }
     assert seen
     assert not (tmp_path / "sockets").exists()
     assert group_of(noted(tmp_path)["nursery"]["pid"]) == {}
