@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from testbed.analysis.records import Tables, Window, rows
+import numpy as np
+
+from testbed.analysis.in_flight import in_flight_by_cell
+from testbed.analysis.records import Floats, Tables, Window, rows
 from testbed.figures.fluid_course import Overlay, fluid_of
 from testbed.scenario.schema import Scenario
 
@@ -31,6 +34,18 @@ class DrawnArm:
     def fluid(self) -> Overlay | None:
         """The noise-free fluid over the time that figures show; None where the theory has none."""
         return fluid_of(self.scenario, drawn_window(self).to_s)
+
+    @cached_property
+    def in_flight(self) -> dict[str, Floats]:
+        """Mean requests in flight at each cell over the bins of `time_bins`."""
+        cells = list(self.scenario.cells)
+        series = in_flight_by_cell(self.tables["requests"], cells, time_bins(drawn_window(self).to_s))
+        return dict(zip(cells, series, strict=True))
+
+
+def time_bins(end_s: float, most: int = 600) -> Floats:
+    """Edges of bins that a panel can resolve, so that a million requests draw as few points as a thousand."""
+    return np.linspace(0.0, end_s, most + 1)
 
 
 def drawn_window(arm: DrawnArm) -> Window:

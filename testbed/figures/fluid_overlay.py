@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
@@ -11,9 +12,27 @@ from matplotlib.patheffects import Normal, Stroke
 
 from testbed.analysis.records import Floats
 from testbed.figures.arm import DrawnArm
+from testbed.figures.crowd import CROWD_COLOUR, is_crowd
 from testbed.theory.fluid_form import fluid_form
 
 DASHES = (4.0, 2.2)
+
+
+def overlay(panel: Axes, arm: DrawnArm, lines: Floats, colours: Mapping[str, str]) -> None:
+    """The lines of theory of the cells that have a colour; of a crowd also their median.
+
+    Args:
+        panel: to draw on.
+        arm: whose fluid it is.
+        lines: at the fluid's instants: shape (points, cells).
+        colours: of cells.
+    """
+    assert arm.fluid is not None, "there is something to lay over"
+    for cell, line in zip(arm.scenario.cells, lines.T, strict=True):
+        if cell in colours:
+            dashed(panel, arm.fluid.at_s, line, colours[cell])
+    if is_crowd(len(arm.scenario.cells)):
+        dashed(panel, arm.fluid.at_s, np.median(lines, axis=1), CROWD_COLOUR)
 
 
 def dashed(panel: Axes, at_s: Floats, values: Floats, colour: str) -> None:

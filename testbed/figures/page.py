@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 from matplotlib import rc_context
 from matplotlib.artist import Artist
@@ -240,11 +239,6 @@ def _fault_said(target: str, parameters: str, length: str, onsets_s: Sequence[fl
 def _seconds(value_s: float) -> str:
     """As in the scenario, which may say 20.49 s."""
     return format_s(value_s) if 0 < value_s < 0.1 else f"{value_s:.6g} s"
-
-
-def time_bins(end_s: float, most: int = 600) -> npt.NDArray[np.float64]:
-    """Edges of bins that a panel can resolve, so that a million requests draw as few points as a thousand."""
-    return np.linspace(0.0, end_s, most + 1)
 
 
 def _per_arm(arms: Sequence[DrawnArm], say: Any) -> str:
