@@ -11,6 +11,7 @@ from rich.console import Console
 
 from testbed.analysis.scale import compare_scales
 from testbed.console.progress import ProgressDisplay
+from testbed.console.spread_table import print_spread
 from testbed.console.suite_table import SuiteLine, print_scales, print_suite
 from testbed.console.summary_table import print_repeats, print_summary
 from testbed.errors import TOLD, InterruptError, UsageError, told
@@ -22,6 +23,7 @@ from testbed.scenario.overrides import load_file, pairs_of
 from testbed.scenario.topology import oracles_of
 
 INTERRUPTED = InterruptError.exit_status
+UNEQUAL = 3  # figures that are to agree do not
 PRECEDENCE = (2, 1, INTERRUPTED, 5, 4, 3)  # of exit statuses, where several hold
 NOT_RUN = {2: "the scenario or the command line is wrong", 1: "could not be run", INTERRUPTED: "interrupted"}
 
@@ -38,12 +40,13 @@ class Orders:
     repeat: int
     figures: bool
     strict: bool
+    one_plan: bool = False  # runs of the same seed, whose figures are to be compared
 
 
 def run_seeds(
     console: Console, scenario: Path, base: RunFolder, orders: Orders
 ) -> tuple[int, list[dict[str, Any]]]:
-    """Every seed of a scenario into a folder; the exit status and the summaries."""
+    """Every seed of a scenario into a folder, or the same one again; the exit status and the summaries."""
     first = load_file(scenario, orders.overrides, orders.seed, list(orders.arms))
     if orders.engine == "live":
         refuse_oracles(first)
@@ -51,9 +54,11 @@ def run_seeds(
             console.print(f"warning: {text}", style="yellow", highlight=False, markup=False, soft_wrap=True)
     finished: list[Finished] = []
     for number in range(orders.repeat):
-        each_seed = orders.seed if number == 0 else _seed_of(first) + number
-        file = first if number == 0 else load_file(scenario, orders.overrides, each_seed, list(orders.arms))
-        folder = base if orders.repeat == 1 else RunFolder(base.path / f"seed-{_seed_of(file)}")
+        is_first = number == 0 or orders.one_plan
+        each_seed = orders.seed if is_first else _seed_of(first) + number
+        file = first if is_first else load_file(scenario, orders.overrides, each_seed, list(orders.arms))
+        name = f"run-{number + 1}" if orders.one_plan else f"seed-{_seed_of(file)}"
+        folder = base if orders.repeat == 1 else RunFolder(base.path / name)
         folder.path.mkdir(parents=True, exist_ok=True)
         changed = pairs_of(orders.overrides, each_seed)
         options = Options(orders.engine, orders.duration_s, changed, orders.figures)
@@ -62,9 +67,13 @@ def run_seeds(
         if finished[-1].interrupted:
             break
     summaries = [each.summary for each in finished]
+    status = exit_status(finished, first.expectations, strict=orders.strict)
+    if orders.one_plan and not finished[-1].interrupted:
+        is_sound = print_spread(console, summaries, orders.engine)
+        return status or (0 if is_sound else UNEQUAL), summaries
     if orders.repeat > 1:
         print_repeats(console, summaries, first.expectations)
-    return exit_status(finished, first.expectations, strict=orders.strict), summaries
+    return status, summaries
 
 
 def run_folder(console: Console, scenarios: Path, out: Path | None, orders: Orders) -> int:

@@ -13,6 +13,7 @@ from testbed import campaign
 from testbed.analysis.scale import compare_scales
 from testbed.campaign import Orders, without_oracles
 from testbed.errors import InterruptError, RunError
+from testbed.experiment import new_folder
 from tests.test_command_line import TEXT, folder, run  # noqa: F401
 
 
@@ -126,6 +127,32 @@ def test_virtual_figures_are_the_same_at_twice_the_time_scale(folder):  # noqa: 
     assert once["arms"]["random"]["sojourn_s"]["p99"] == doubled["arms"]["random"]["sojourn_s"]["p99"]
 
 
+def test_virtual_figures_are_the_same_in_two_runs_of_one_plan(folder):  # noqa: F811
+    done = run(
+        folder, "run", "small.yaml", "--engine", "virtual", "--check-spread", "--no-figures", "--out", "out"
+    )
+
+    assert "A/A: no figure differs, as it has to be under virtual time" in done.stdout
+    first, again = (
+        json.loads((folder / "out" / name / "summary.json").read_text()) for name in ("run-1", "run-2")
+    )
+    assert first["arms"]["random"]["seed"] == again["arms"]["random"]["seed"] == 5
+    compared = run(folder, "compare", "out", "out")
+    assert "(none)" in compared.stdout, "no key differs"
+
+
+def test_a_spread_under_virtual_time_ends_with_3(folder, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(campaign, "print_spread", lambda console, summaries, engine: False)
+    orders = Orders("virtual", ("random",), None, [], 1.0, 2, False, False, one_plan=True)
+    console = Console(file=io.StringIO(), width=200)
+
+    status, summaries = campaign.run_seeds(
+        console, folder / "small.yaml", new_folder(folder / "out", ""), orders
+    )
+
+    assert (status, len(summaries)) == (3, 2)
+
+
 def test_time_scale_is_an_option_of_run(folder):  # noqa: F811
     run(
         folder,
@@ -143,7 +170,9 @@ def test_time_scale_is_an_option_of_run(folder):  # noqa: F811
     assert "time_scale: 0.5" in (folder / "out" / "arms" / "random" / "scenario.yaml").read_text()
 
 
-@pytest.mark.parametrize("words", [("--check-scale", "--repeat", "2"), ("--time-scale", "0")])
+@pytest.mark.parametrize(
+    "words", [("--check-scale", "--repeat", "2"), ("--check-scale", "--check-spread"), ("--time-scale", "0")]
+)
 def test_what_does_not_fit_is_refused(folder, words):  # noqa: F811
     run(folder, "run", "small.yaml", *words, status=2)
 

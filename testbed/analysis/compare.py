@@ -136,7 +136,7 @@ def compare_figures(
         for figure in dict.fromkeys((*ours[0], *theirs[0])):
             a = [run.get(figure, math.nan) for run in ours]
             b = [run.get(figure, math.nan) for run in theirs]
-            differences.append(_difference(name, figure, a, b))
+            differences.append(figure_difference(name, figure, a, b))
     return differences
 
 
@@ -158,7 +158,10 @@ def _arms_of_all(runs: Sequence[Mapping[str, Any]]) -> list[str]:
     return [arm for arm in runs[0]["arms"] if all(arm in run["arms"] for run in runs)]
 
 
-def _difference(arm: str, figure: str, left: Sequence[float], right: Sequence[float]) -> FigureDifference:
+def figure_difference(
+    arm: str, figure: str, left: Sequence[float], right: Sequence[float]
+) -> FigureDifference:
+    """Right less left in the mean, by what two groups of runs have of a figure; NaN stands for none."""
     a, b = estimate(left), estimate(right)
     return FigureDifference(arm, figure, a, b, b.mean - a.mean, _welch_half_width(a, b))
 

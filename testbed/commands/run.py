@@ -49,14 +49,29 @@ def run(
     check_scale: Annotated[
         bool, typer.Option("--check-scale", help="Run at the time scale and at twice that, and compare.")
     ] = False,
+    check_spread: Annotated[
+        bool,
+        typer.Option(
+            "--check-spread",
+            help="Run the same plan twice, or --repeat times: by how much does each figure differ?",
+        ),
+    ] = False,
 ) -> None:
     """Run every arm of a scenario: progress, then a table, the verdict and figures."""
     words = [*(overrides or ()), *([f"time_scale={time_scale}"] if time_scale is not None else [])]
+    if check_scale and (scenario.is_dir() or repeat > 1 or check_spread):
+        raise UsageError("--check-scale takes one scenario file, no --repeat and no --check-spread")
     orders = Orders(
-        engine.value, tuple(arm or ()), seed, words, _duration_s(duration), repeat, figures, strict
+        engine.value,
+        tuple(arm or ()),
+        seed,
+        words,
+        _duration_s(duration),
+        max(repeat, 2) if check_spread else repeat,
+        figures,
+        strict,
+        check_spread,
     )
-    if check_scale and (scenario.is_dir() or repeat > 1):
-        raise UsageError("--check-scale takes one scenario file and no --repeat")
     if scenario.is_dir():
         raise typer.Exit(run_folder(console, scenario, out, orders))
     first = load_file(scenario, words, seed, arm)

@@ -24,6 +24,7 @@ from testbed.errors import UsageError
 from testbed.record.run_folder import RunFolder
 from testbed.record.summary_file import load_summary
 
+GROUPS = ("seed-*", "run-*")  # folders of several runs by one command
 UNLIKE_BY_NATURE = ("started", "command")  # of any two manifests: no news
 
 
@@ -49,12 +50,15 @@ def print_comparison(console: Console, paths: Sequence[Path]) -> None:
 
 
 def runs_below(path: Path) -> list[RunFolder]:
-    """The finished runs of a folder: itself, or one for each seed below it.
+    """The finished runs of a folder: itself, or those below it, one for each seed or several of one plan.
 
     Raises:
         UsageError: there is none.
     """
-    folders = [RunFolder(path), *(RunFolder(each) for each in sorted(path.glob("seed-*")))]
+    folders = [
+        RunFolder(path),
+        *(RunFolder(each) for pattern in GROUPS for each in sorted(path.glob(pattern))),
+    ]
     found = [folder for folder in folders if folder.summary.is_file()]
     if not found:
         raise UsageError(f"{path} is not a finished run: it has no summary.json")
