@@ -28,7 +28,10 @@ def verify(
     ] = None,
     json_: JsonFlag = False,
     out: Annotated[
-        Path | None, typer.Option(help="Also write the table and its figures as a page of Markdown.")
+        Path | None,
+        typer.Option(
+            help="Also write the table and its figures as a page of Markdown; one that is there keeps its other targets."
+        ),
     ] = None,
     workers: Annotated[
         int, typer.Option(min=1, help="Processes that work targets out beside each other.")
@@ -36,7 +39,7 @@ def verify(
 ) -> None:
     """Reproduce the laws and published results; a table of expected, measured, tolerance, met or not."""
     order = Order(not full, live, tuple(only or ()), out is not None)
-    page = None if out is None else Page(out, quick=not full, live=live)
+    page = None if out is None else Page(out)
     findings, begun_s = [], monotonic()
     with errors.status("verifying"):
         for result in all_results(order, workers):

@@ -1,41 +1,51 @@
-"""The page of the documentation that `testbed verify --out` writes."""
+"""The page of the documentation that `testbed verify --out` writes, and takes up again where it is there already.
+
+The whole of it takes hours, so it may be put together: a command works out the targets that it is asked for, and the page
+keeps its rows of the others.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from testbed.errors import RunError
+from testbed.errors import RunError, UsageError
 from testbed.verification.catalogue import entries
 from testbed.verification.finding import Finding
-from testbed.verification.table import COLUMNS, summary_line, verdict, words
+from testbed.verification.table import COLUMNS, summary_line, words
 from testbed.verification.work import Picture, Result
 
+_TITLE = "# Verification"
+_HEADER = f"| {' | '.join((*COLUMNS, 'form'))} |"
+_BORDER = re.compile(r"(?<!\\) \| ")  # between cells; within one a bar is escaped
+_PICTURE = re.compile(r"!\[.*\]\(figures/(?P<stem>.*)\.png\)")
+_MET, _MISSED = "met", "**not met**"
 _UNFINISHED = "**The verification has not come to its end: this is what it had found until then.**"
 
 
 class Page:
     """The table as a page of Markdown, its figures in `figures` beside it.
 
-    It is written anew with each result, so that nothing found is lost if the rest never comes.
+    It is written anew with each result, so that nothing found is lost if the rest never comes. The first finding of a
+    target takes the place of all that the page held of it, with real processes or without.
 
     Attributes:
         files: the paths of all that was written.
     """
 
-    def __init__(self, path: Path, *, quick: bool, live: bool = False) -> None:
+    def __init__(self, path: Path) -> None:
         """Nothing is written yet.
 
         Args:
-            path: of the page.
-            quick: whether the results are of the short form.
-            live: whether they are of real processes.
+            path: of the page; what is there already is kept, but for the targets of which something new comes.
+
+        Raises:
+            UsageError: what is there is no such page.
         """
         self._path = path
-        self._command = f"testbed verify {'--quick' if quick else '--full'}{' --live' if live else ''} --out"
-        self._entries = entries(live)
         self._findings: list[Finding] = []
-        self._pictures: list[Picture] = []
+        self._earlier, self._captions = _read(path)
         self.files = [path]
 
     def add(self, result: Result) -> None:
@@ -46,9 +56,10 @@ class Page:
         """
         try:
             if isinstance(result, Finding):
+                self._earlier = [each for each in self._earlier if _subject(each) != _subject(result)]
                 self._findings.append(result)
             else:
-                self._pictures.append(result)
+                self._captions[result.stem] = result.caption
                 self._save(result)
             self._write(_UNFINISHED)
         except OSError as error:
@@ -76,29 +87,32 @@ class Page:
         self._path.write_text(self._text(remarks))
 
     def _text(self, remarks: Sequence[str]) -> str:
-        known = [entry for entry in self._entries if entry.note]
-        order = [target for entry in self._entries for target in entry.targets]
-        findings = sorted(self._findings, key=lambda finding: order.index(finding.target))
+        known = [*entries(), *entries(live=True)]
+        order = list(dict.fromkeys(target for entry in known for target in entry.targets))
+        findings = [each for each in (*self._earlier, *self._findings) if each.target in order]
+        findings.sort(key=lambda finding: (order.index(finding.target), finding.engine == "live"))
         found = {finding.target for finding in findings}
         notes = [
-            f"- **{', '.join(each.targets)}.** {each.note}" for each in known if found & set(each.targets)
+            f"- **{', '.join(each.targets)}.** {each.note}"
+            for each in known
+            if each.note and found & set(each.targets)
         ]
         pictures = [
-            f"![{each.caption}](figures/{each.stem}.png)\n\n{each.caption}\n"
-            for each in sorted(self._pictures, key=lambda each: each.stem)
+            f"![{caption}](figures/{stem}.png)\n\n{caption}\n"
+            for stem, caption in sorted(self._captions.items())
         ]
         head = [
-            "# Verification",
+            _TITLE,
             "",
-            f"What theory and publications say, held against what this testbed gives: written by `{self._command}`.",
+            "What theory and publications say, held against what this testbed gives: written by `testbed verify --out`, "
+            "which puts new rows in the place of those of the same target and keeps the others.",
             f"{summary_line(findings)}.",
             *remarks,
             "",
         ]
-        columns = (*COLUMNS, "form")
         table = [
-            "| " + " | ".join(columns) + " |",
-            "|" + "---|" * len(columns),
+            _HEADER,
+            "|" + "---|" * (len(COLUMNS) + 1),
             *(_row(finding) for finding in findings),
             "",
         ]
@@ -106,10 +120,41 @@ class Page:
 
 
 def _row(finding: Finding) -> str:
-    met = "met" if finding.met else f"**{verdict(finding)}**"
+    met = _MET if finding.met else _MISSED
     cells = (*words(finding), met, finding.form)
     return "| " + " | ".join(_cell(cell) for cell in cells) + " |"
 
 
 def _cell(word: str) -> str:
     return word.replace("|", "\\|").replace("\n", " ")
+
+
+def _subject(finding: Finding) -> tuple[str, bool]:
+    """What a finding is about: its target, and whether real processes were at it."""
+    return finding.target, finding.engine == "live"
+
+
+def _read(path: Path) -> tuple[list[Finding], dict[str, str]]:
+    """The findings of a page, and the caption of each of its figures by stem; nothing where there is no page yet."""
+    if not path.exists():
+        return [], {}
+    lines = path.read_text().splitlines() if path.is_file() else []
+    if lines[:1] != [_TITLE] or _HEADER not in lines:
+        raise UsageError(
+            f"--out {path}: is no page that `verify` has written; accepted: such a page, or a new file"
+        )
+    rows = [line for line in lines[lines.index(_HEADER) + 2 :] if line.startswith("| ")]
+    pictures = [
+        (found["stem"], after)
+        for line, after in zip(lines, lines[2:], strict=False)
+        if (found := _PICTURE.match(line))
+    ]
+    return [_finding(row) for row in rows], dict(pictures)
+
+
+def _finding(row: str) -> Finding:
+    *told, met, form = (
+        cell.replace("\\|", "|") for cell in _BORDER.split(row.removeprefix("| ").removesuffix(" |"))
+    )
+    target, what, source, engine, expected, measured, tolerance = told
+    return Finding(target, what, source, engine, expected, measured, tolerance, met == _MET, form)

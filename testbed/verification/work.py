@@ -86,7 +86,8 @@ def _failure(order: Order, place: int, error: BaseException) -> Finding:
     traceback.print_exception(error)
     target = entries(order.live)[place].targets[0]
     said = f"{type(error).__name__}: {error}"
-    return Finding(target, "could not be worked out", "", "", "a result", said, "", False, _form(order))
+    engine = "live" if order.live else ""
+    return Finding(target, "could not be worked out", "", engine, "a result", said, "", False, _form(order))
 
 
 def _drawn(illustration: Illustration) -> Picture:

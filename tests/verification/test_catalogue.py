@@ -89,7 +89,7 @@ def test_a_value_is_met_within_its_tolerance_and_never_when_it_is_not_a_number(m
 
 
 def test_the_page_has_a_row_per_finding_in_the_order_of_the_catalogue(tmp_path, two_entries):
-    page = Page(tmp_path / "docs" / "page.md", quick=True)
+    page = Page(tmp_path / "docs" / "page.md")
 
     for result in results("V2", "V1", drawn=True)[::-1]:
         page.add(result)
@@ -113,7 +113,7 @@ def test_the_page_has_a_row_per_finding_in_the_order_of_the_catalogue(tmp_path, 
 
 
 def test_a_page_that_is_cut_short_says_so_and_keeps_what_was_found(tmp_path, two_entries):
-    page = Page(tmp_path / "page.md", quick=True)
+    page = Page(tmp_path / "page.md")
 
     page.add(results("V1")[0])
 
@@ -122,9 +122,49 @@ def test_a_page_that_is_cut_short_says_so_and_keeps_what_was_found(tmp_path, two
     assert "not come to its end" in text
 
 
+def test_a_page_takes_new_targets_up_and_keeps_the_others(tmp_path, two_entries):
+    """Three commands put it together: with a figure, with one that fails, and one target a second time."""
+    page, whole = tmp_path / "page.md", tmp_path / "whole.md"
+    for only in (("V2",), ("V3",), ("V1",), ("V3",)):
+        written = Page(page)
+        for result in results(*only, drawn=True):
+            written.add(result)
+        written.finish()
+
+    at_once = Page(whole)
+    for result in results(drawn=True):
+        at_once.add(result)
+    at_once.finish()
+
+    assert page.read_text() == whole.read_text()
+    assert page.read_text().count("| V3 |") == 2, "one row found, one of what failed"
+
+
+def test_rows_of_real_processes_and_of_virtual_time_stand_beside_each_other(tmp_path, two_entries):
+    virtual, live = made("V1", 2.0)._replace(engine="virtual"), made("V1", 2.1)._replace(engine="live")
+    for finding in (live, virtual, live._replace(measured="2.2 s")):
+        Page(tmp_path / "page.md").add(finding)
+
+    rows = [line for line in (tmp_path / "page.md").read_text().splitlines() if line.startswith("| V1")]
+    assert [row.split(" | ")[3] + row.split(" | ")[5] for row in rows] == ["virtual2 s", "live2.2 s"]
+
+
+@pytest.mark.parametrize("text", ["# Another page\n", "# Verification\n\nNo table.\n"])
+def test_a_file_that_is_no_such_page_is_not_written_over(tmp_path, text):
+    path = tmp_path / "page.md"
+    path.write_text(text)
+
+    with pytest.raises(UsageError, match=r"--out .*page\.md: is no page that `verify` has written"):
+        Page(path)
+    with pytest.raises(UsageError, match="is no page"):
+        Page(tmp_path)
+
+    assert path.read_text() == text
+
+
 def test_a_page_that_cannot_be_written_fails_the_run_in_words(tmp_path, two_entries):
     (tmp_path / "file").write_text("")
-    page = Page(tmp_path / "file" / "page.md", quick=True)
+    page = Page(tmp_path / "file" / "page.md")
 
     with pytest.raises(RunError, match=r"writing .*page\.md"):
         page.add(results("V1")[0])
