@@ -90,6 +90,21 @@ def test_affinity_meets_its_expectations_at_full_length(tmp_path):
     assert [(each["text"], each["said"]) for each in checked if not each["met"]] == []
 
 
+def test_guards_against_a_dead_server_lose_what_they_are_expected_to(tmp_path):
+    """All six arms at full length; the first five seeds meet all expectations."""
+    file = load_scenario(CHECKOUT / "scenarios" / "dead_server.yaml")
+    summaries = {}
+    for arm, scenario in file.arms.items():
+        folder = ArmFolder(tmp_path / arm)
+        outcome = run_arm(folder, scenario, "virtual", silent)
+        summaries[arm] = summarize_arm(scenario, read_tables(folder.tables), outcome)
+
+    checked = summarize_run(file.name, summaries, file.expectations)["expectations"]
+
+    assert len(checked) == 7
+    assert [(each["text"], each["said"]) for each in checked if not each["met"]] == []
+
+
 def test_a_fault_of_the_reports_herds_greedy_roots_and_tips_keen_flow_over_for_good(tmp_path):
     """Three of the eight arms of delay_chaos at full length; five seeds meet all eight expectations of all arms."""
     arms = ("greedy", "keen", "keen_unharmed")
