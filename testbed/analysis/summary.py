@@ -15,29 +15,20 @@ import numpy as np
 
 from testbed.analysis.constraints import audit
 from testbed.analysis.excess import static_amplitude, with_noise
-from testbed.analysis.fidelity import measure_fidelity
 from testbed.analysis.in_flight import grid_edges, in_flight_by_cell
-from testbed.analysis.lateness import link_lateness, release_lateness_s
-from testbed.analysis.laws import all_laws
+from testbed.analysis.lateness import release_lateness_s
 from testbed.analysis.left_out import left_out
-from testbed.analysis.loop_delay import (
-    PairDelay,
-    best_loop_delay_s,
-    measured_loop_delays,
-    overall_loop_delay_s,
-    predicted_loop_delay_s,
-)
+from testbed.analysis.loop_delay import predicted_loop_delay_s
+from testbed.analysis.measured_arm import MeasuredArm
 from testbed.analysis.oscillation import Oscillation, oscillation
+from testbed.analysis.policy_settings import policy_settings
 from testbed.analysis.prefix_cache import prefix_cache_figures
 from testbed.analysis.processes import process_figures
 from testbed.analysis.records import (
-    Floats,
     Table,
     Tables,
     Window,
-    ended_s,
     mean,
-    measured_window,
     row_count,
     rows,
 )
@@ -61,13 +52,9 @@ from testbed.analysis.sojourn import (
 )
 from testbed.analysis.staleness import staleness_s, transit_s
 from testbed.analysis.utilisation import utilisations
-from testbed.analysis.verdict import judge
 from testbed.record.outcome import RunOutcome
 from testbed.scenario.expectation import Expectation
-from testbed.scenario.policy_words import FlowPolicy
-from testbed.scenario.quantity import Step
-from testbed.scenario.schema import Scenario, Traffic
-from testbed.scenario.topology import Topology, build_topology, reports_of
+from testbed.scenario.schema import Scenario
 
 SCHEMA_VERSION = 2
 # Of the time after the last change, the part that is given to settling before `windows.last` begins.
@@ -88,74 +75,19 @@ def summarize_arm(
         outcome: how its run ended.
         log_problems: what is wrong with logs, such as a missing end marker.
     """
-    topology = build_topology(scenario)
-    window = measured_window(scenario, outcome)
-    end_s = ended_s(scenario, outcome)
-    pairs = measured_loop_delays(scenario, tables, window)
-    loop_delay_s = best_loop_delay_s(scenario, topology, pairs)
-    is_virtual = outcome.engine == "virtual"
-    links = [] if is_virtual else link_lateness(tables.get("lateness", {}))
-    laws = all_laws(scenario, topology, tables, end_s)
-    fidelity = measure_fidelity(scenario, topology, tables, outcome, window)
-    verdict = judge(
-        scenario,
-        topology,
-        tables,
-        outcome,
-        lateness=links,
-        laws=laws,
-        loop_delay_s=loop_delay_s,
-        fidelity=fidelity,
-        log_problems=log_problems,
-    )
-    counted = rows(tables["requests"], window.holds(tables["requests"]["planned_at_s"]))
-    classes = _classes(counted, scenario, topology, window, end_s)
+    arm = MeasuredArm(scenario, tables, outcome, log_problems)
     return plain(
         {
-            "verdict": verdict.word,
-            "verdict_reasons": list(verdict.reasons),
-            "verdict_advice": verdict.advice,
-            "checks": verdict.checks,
-            "requests": outcome_counts(tables["requests"]),
-            "sheds": sheds(tables["requests"]),
-            "left_out": left_out(tables.get("rotations", {})),
-            "resendings": resending_figures(tables.get("attempts", {}), tables["requests"]),
-            **_waits(counted, scenario, end_s),
-            "queue_wait_s": known_percentiles(counted["started_at_s"] - counted["at_server_s"]),
-            "split_s": split_s(counted),
-            "prefix_cache": prefix_cache_figures(scenario, counted),
-            "classes": classes,
-            "goodput_per_s": _goodput_per_s(classes),
-            "oscillation": _oscillation(scenario, tables, window, loop_delay_s),
-            "staleness_s": staleness_s(counted),
-            "transit_s": transit_s(tables.get("observations", {}), tables["requests"], window),
-            "release_lateness_s": None if is_virtual else release_lateness_s(links),
-            **fidelity.figures(),
-            "processes": process_figures(tables.get("processes", {})),
-            "cells": _cells(scenario, tables, counted, window),
-            **routing_figures(scenario, tables, counted, window),
-            "policy": {
-                **_policy(scenario, tables, pairs, window),
-                "loop_delay_predicted_s": predicted_loop_delay_s(scenario, topology),
-            },
+            **_judged(arm),
+            **_served(arm),
+            "oscillation": _oscillation(arm, arm.window),
+            **_timed(arm),
+            **_routed(arm),
             "constraints": audit(scenario, tables),
-            "settled": _settled(scenario, tables, window, end_s, loop_delay_s),
-            "windows": _windows(scenario, tables, window, end_s, loop_delay_s),
-            "laws": {"checked": len(laws), "broken": sum(not law.holds for law in laws)},
-            "little": {
-                "error_max": max((law.error for law in laws if law.name == "little"), default=math.nan)
-            },
-            "engine": outcome.engine,
-            "dating": outcome.dating,
-            "seed": scenario.seed,
-            "time_scale": scenario.time_scale,
-            "duration_s": scenario.duration,
-            "warmup_s": scenario.warmup,
-            "ended_s": end_s,
-            "drained": outcome.drained,
-            "wall_s": outcome.wall_s,
-            "start_s": outcome.start_s,
-            "notes": [*outcome.notes, *fidelity.notes(tables)],
+            "settled": _settled(arm),
+            "windows": _windows(arm),
+            **_lawful(arm),
+            **_run(arm),
         }
     )
 
@@ -211,29 +143,109 @@ def _number(value: float | None) -> str:
     return "no value" if value is None else f"{value:.4g}"
 
 
-def _waits(requests: Table, scenario: Scenario, end_s: float) -> Json:
+def _judged(arm: MeasuredArm) -> Json:
+    """Whether the run may be believed, and why."""
+    verdict = arm.verdict
     return {
-        "sojourn_s": percentiles(sojourns(requests, scenario, end_s)),
-        "first_token_s": percentiles(first_tokens(requests, scenario, end_s)),
+        "verdict": verdict.word,
+        "verdict_reasons": list(verdict.reasons),
+        "verdict_advice": verdict.advice,
+        "checks": verdict.checks,
+    }
+
+
+def _served(arm: MeasuredArm) -> Json:
+    """What became of the requests, how long they took and where."""
+    tables, counted = arm.tables, arm.counted
+    classes = _classes(arm)
+    return {
+        "requests": outcome_counts(tables["requests"]),
+        "sheds": sheds(tables["requests"]),
+        "left_out": left_out(tables.get("rotations", {})),
+        "resendings": resending_figures(tables.get("attempts", {}), tables["requests"]),
+        **_waits(arm, counted),
+        "queue_wait_s": known_percentiles(counted["started_at_s"] - counted["at_server_s"]),
+        "split_s": split_s(counted),
+        "prefix_cache": prefix_cache_figures(arm.scenario, counted),
+        "classes": classes,
+        "goodput_per_s": _goodput_per_s(classes),
+    }
+
+
+def _timed(arm: MeasuredArm) -> Json:
+    """How old the news was, how late the emulator, and what its processes used."""
+    return {
+        "staleness_s": staleness_s(arm.counted),
+        "transit_s": transit_s(arm.tables.get("observations", {}), arm.tables["requests"], arm.window),
+        "release_lateness_s": None if arm.is_virtual else release_lateness_s(arm.links),
+        **arm.fidelity.figures(),
+        "processes": process_figures(arm.tables.get("processes", {})),
+    }
+
+
+def _routed(arm: MeasuredArm) -> Json:
+    """Where the requests went, how good the choices were, and what the policies were set to."""
+    return {
+        "cells": _cells(arm, arm.counted, arm.window),
+        **routing_figures(arm.scenario, arm.tables, arm.counted, arm.window),
+        "policy": {
+            **policy_settings(arm.scenario, arm.tables, arm.pairs, arm.window),
+            "loop_delay_predicted_s": predicted_loop_delay_s(arm.scenario, arm.topology),
+        },
+    }
+
+
+def _lawful(arm: MeasuredArm) -> Json:
+    """How many laws were checked and broken, and the largest error of Little's."""
+    errors = [law.error for law in arm.laws if law.name == "little"]
+    return {
+        "laws": {"checked": len(arm.laws), "broken": sum(not law.holds for law in arm.laws)},
+        "little": {"error_max": max(errors, default=math.nan)},
+    }
+
+
+def _run(arm: MeasuredArm) -> Json:
+    """Which run it was, and how it went."""
+    scenario, outcome = arm.scenario, arm.outcome
+    return {
+        "engine": outcome.engine,
+        "dating": outcome.dating,
+        "seed": scenario.seed,
+        "time_scale": scenario.time_scale,
+        "duration_s": scenario.duration,
+        "warmup_s": scenario.warmup,
+        "ended_s": arm.end_s,
+        "drained": outcome.drained,
+        "wall_s": outcome.wall_s,
+        "start_s": outcome.start_s,
+        "notes": [*outcome.notes, *arm.fidelity.notes(arm.tables)],
+    }
+
+
+def _waits(arm: MeasuredArm, requests: Table) -> Json:
+    return {
+        "sojourn_s": percentiles(sojourns(requests, arm.scenario, arm.end_s)),
+        "first_token_s": percentiles(first_tokens(requests, arm.scenario, arm.end_s)),
         "token_gap_s": known_percentiles(token_gaps_s(requests)),
     }
 
 
-def _classes(counted: Table, scenario: Scenario, topology: Topology, window: Window, end_s: float) -> Json:
+def _classes(arm: MeasuredArm) -> Json:
     """The requests, waits and goodput of each class that had requests in the window."""
+    counted, length_s = arm.counted, arm.window.to_s - arm.window.from_s
     figures: Json = {}
-    for name, words in scenario.classes.items():
+    for name, words in arm.scenario.classes.items():
         mine = rows(counted, counted["class"] == name)
         if row_count(mine):
             figures[name] = {
                 "requests": outcome_counts(mine),
-                **_waits(mine, scenario, end_s),
+                **_waits(arm, mine),
                 "split_s": split_s(mine),
-                "slowdown": slowdown(mine, scenario, topology, end_s),
+                "slowdown": slowdown(mine, arm.scenario, arm.topology, arm.end_s),
             }
             if words.slo is not None:
-                good = goodput_per_s(mine, scenario, words.slo, window.to_s - window.from_s, end_s)
-                figures[name]["goodput_per_s"] = good
+                good_per_s = goodput_per_s(mine, arm.scenario, words.slo, length_s, arm.end_s)
+                figures[name]["goodput_per_s"] = good_per_s
     return figures
 
 
@@ -243,12 +255,12 @@ def _goodput_per_s(classes: Json) -> float:
     return sum(known) if known else math.nan
 
 
-def _oscillation(scenario: Scenario, tables: Tables, window: Window, loop_delay_s: float) -> Json:
-    requests = tables["requests"]
+def _oscillation(arm: MeasuredArm, window: Window) -> Json:
+    scenario, requests = arm.scenario, arm.tables["requests"]
     if window.to_s <= window.from_s:
         return _oscillation_figures(scenario, None)
     stays_s = requests["replied_at_s"] - requests["sent_at_s"]
-    edges = grid_edges(window.from_s, window.to_s, loop_delay_s, mean(stays_s[was_answered(requests)]))
+    edges = grid_edges(window.from_s, window.to_s, arm.loop_delay_s, mean(stays_s[was_answered(requests)]))
     in_flight = in_flight_by_cell(requests, list(scenario.cells), edges)
     return _oscillation_figures(scenario, oscillation(in_flight, float(edges[1] - edges[0]), scenario.seed))
 
@@ -266,9 +278,10 @@ def _oscillation_figures(scenario: Scenario, found: Oscillation | None) -> Json:
     }
 
 
-def _cells(scenario: Scenario, tables: Tables, counted: Table, window: Window) -> Json:
+def _cells(arm: MeasuredArm, counted: Table, window: Window) -> Json:
+    scenario, tables = arm.scenario, arm.tables
     sent = int((counted["cell"] != "").sum())
-    busy = utilisations(build_topology(scenario), tables.get("cells", {}), window)
+    busy = utilisations(arm.topology, tables.get("cells", {}), window)
     by_server = server_share_figures(scenario, tables["requests"], window)
     figures: Json = {}
     for cell in scenario.cells:
@@ -297,78 +310,9 @@ def _in_flight(requests: Table, cell: str, window: Window) -> tuple[float, float
     return float(means.mean()), float(means.std())
 
 
-def _policy(scenario: Scenario, tables: Tables, pairs: list[PairDelay], window: Window) -> Json:
-    """What the roots' policies were set to, in all and per class; null where lines of traffic differ."""
-    updates = tables.get("updates", {})
-    lines = [(line, root) for root, spec in scenario.roots.items() for line in spec.traffic]
-    classes = {
-        name: {
-            **_settings(
-                scenario, [line for line, _ in lines if line.class_ == name], _of_class(updates, name), window
-            ),
-            "loop_delay_s": overall_loop_delay_s([pair for pair in pairs if pair.class_name == name]),
-        }
-        for name in dict.fromkeys(line.class_ for line, _ in lines)
-    }
-    return {
-        **_settings(scenario, [line for line, _ in lines], updates, window),
-        "loop_delay_s": overall_loop_delay_s(pairs),
-        "classes": classes,
-    }
-
-
-def _of_class(updates: Table, name: str) -> Table:
-    return rows(updates, updates["class"] == name) if row_count(updates) else {}
-
-
-def _settings(scenario: Scenario, lines: list[Traffic], updates: Table, window: Window) -> Json:
-    names = {line.policy for line in lines}
-    policy = scenario.policies[next(iter(names))] if len(names) == 1 else None
-    is_flow = isinstance(policy, FlowPolicy)
-    step = _step(policy, updates, window) if isinstance(policy, FlowPolicy) else math.nan
-    interval_s = (
-        _interval_s(scenario, policy, updates, window) if isinstance(policy, FlowPolicy) else math.nan
-    )
-    return {
-        "name": next(iter(names)) if len(names) == 1 else None,
-        "kind": policy.kind if policy is not None else None,
-        "step": step,
-        "step_unit": policy.step_unit if isinstance(policy, FlowPolicy) else None,
-        "interval_s": interval_s,
-        "product": step * interval_s,
-        "cost_clipped_fraction": _clipped_fraction(updates, window) if is_flow else math.nan,
-    }
-
-
-def _step(policy: FlowPolicy, updates: Table, window: Window) -> float:
-    """The step as configured; where it is derived in the run, its mean over the updates."""
-    if isinstance(policy.step, Step):
-        return policy.step.value
-    return mean(updates["step"][window.holds(updates["used_at_s"])]) if row_count(updates) else math.nan
-
-
-def _interval_s(scenario: Scenario, policy: FlowPolicy, updates: Table, window: Window) -> float:
-    """Mean interval that the updates stood for, or the configured one where there were none."""
-    configured = policy.interval
-    if configured is None:
-        configured = float(np.mean([reports_of(scenario, cell).every for cell in scenario.cells]))
-    if not row_count(updates):
-        return configured
-    intervals: Floats = updates["interval_s"][window.holds(updates["used_at_s"])]
-    measured = mean(intervals)
-    return measured if math.isfinite(measured) else configured
-
-
-def _clipped_fraction(updates: Table, window: Window) -> float:
-    """Share of the costs in updates that were cut at their ceiling."""
-    if not row_count(updates):
-        return math.nan
-    inside = window.holds(updates["used_at_s"]) & updates["allowed"].astype(bool)
-    return mean(updates["clipped"][inside].astype(np.float64))
-
-
-def _settled(scenario: Scenario, tables: Tables, window: Window, end_s: float, loop_delay_s: float) -> Json:
+def _settled(arm: MeasuredArm) -> Json:
     """How long shares and sojourns took to settle after the last change; null without one, or if never."""
+    scenario, window, loop_delay_s = arm.scenario, arm.window, arm.loop_delay_s
     changes = [each for each in changes_s(scenario) if each < window.to_s]
     if not changes:
         return {"change_at_s": None, "shares_settled_s": None, "sojourn_settled_s": None}
@@ -378,12 +322,12 @@ def _settled(scenario: Scenario, tables: Tables, window: Window, end_s: float, l
         return {"change_at_s": change, "shares_settled_s": None, "sojourn_settled_s": None}
     # Bins before an earlier change would tell of another regime than the one that ended here.
     before = Window(max([window.from_s, *changes[:-1]]), window.to_s)
-    requests = tables["requests"]
-    seconds = sojourns(requests, scenario, end_s).seconds
+    requests = arm.tables["requests"]
+    seconds = sojourns(requests, scenario, arm.end_s).seconds
     return {
         "change_at_s": change,
         "shares_settled_s": shares_settled_s(
-            scenario, requests, tables.get("updates", {}), before, change, loop_delay_s
+            scenario, requests, arm.tables.get("updates", {}), before, change, loop_delay_s
         ),
         "sojourn_settled_s": settled_sojourn_s(
             requests["planned_at_s"], seconds, before, change, loop_delay_s
@@ -391,13 +335,14 @@ def _settled(scenario: Scenario, tables: Tables, window: Window, end_s: float, l
     }
 
 
-def _windows(scenario: Scenario, tables: Tables, window: Window, end_s: float, loop_delay_s: float) -> Json:
+def _windows(arm: MeasuredArm) -> Json:
     """The same figures over parts of a run in which something changed.
 
     `before` is the time up to the first change, `during` that from the first to the last one, `last` what remains
     after it once 40 % of the time that follows it has been left to settling.
     """
-    changes = [each for each in changes_s(scenario) if each < window.to_s]
+    window = arm.window
+    changes = [each for each in changes_s(arm.scenario) if each < window.to_s]
     if not changes:
         return {}
     parts = {"last": Window(changes[-1] + SETTLING_PART * (window.to_s - changes[-1]), window.to_s)}
@@ -405,14 +350,15 @@ def _windows(scenario: Scenario, tables: Tables, window: Window, end_s: float, l
         parts = {"during": Window(max(changes[0], window.from_s), changes[-1]), **parts}
     if changes[0] > window.from_s:
         parts = {"before": Window(window.from_s, changes[0]), **parts}
-    return {name: _part(scenario, tables, part, end_s, loop_delay_s) for name, part in parts.items()}
+    return {name: _part(arm, part) for name, part in parts.items()}
 
 
-def _part(scenario: Scenario, tables: Tables, part: Window, end_s: float, loop_delay_s: float) -> Json:
-    counted = rows(tables["requests"], part.holds(tables["requests"]["planned_at_s"]))
+def _part(arm: MeasuredArm, part: Window) -> Json:
+    scenario, tables, requests = arm.scenario, arm.tables, arm.tables["requests"]
+    counted = rows(requests, part.holds(requests["planned_at_s"]))
     good_per_s = [
         goodput_per_s(
-            rows(counted, counted["class"] == name), scenario, words.slo, part.to_s - part.from_s, end_s
+            rows(counted, counted["class"] == name), scenario, words.slo, part.to_s - part.from_s, arm.end_s
         )
         for name, words in scenario.classes.items()
         if words.slo is not None
@@ -423,9 +369,9 @@ def _part(scenario: Scenario, tables: Tables, part: Window, end_s: float, loop_d
         "requests": outcome_counts(counted),
         "resendings": resending_figures(_attempts_of(tables, counted), counted),
         "goodput_per_s": sum(good_per_s) if good_per_s else math.nan,
-        **_waits(counted, scenario, end_s),
-        "oscillation": _oscillation(scenario, tables, part, loop_delay_s),
-        "cells": _cells(scenario, tables, counted, part),
+        **_waits(arm, counted),
+        "oscillation": _oscillation(arm, part),
+        "cells": _cells(arm, counted, part),
         **routing_figures(scenario, tables, counted, part),
     }
 
