@@ -9,7 +9,9 @@ from typing import Any
 
 from rich.console import Console
 
+from testbed.analysis.limits import lateness_limit_s
 from testbed.analysis.scale import compare_scales
+from testbed.console.overhead_table import print_overheads
 from testbed.console.progress import ProgressDisplay
 from testbed.console.spread_table import print_spread
 from testbed.console.suite_table import SuiteLine, print_scales, print_suite
@@ -17,10 +19,11 @@ from testbed.console.summary_table import print_repeats, print_summary
 from testbed.errors import TOLD, InterruptError, UsageError, told
 from testbed.experiment import Finished, Options, exit_status, new_folder, refuse_oracles, run_scenario
 from testbed.fitness.at_start import start_warnings
+from testbed.fitness.null_run import null_file
 from testbed.record.run_folder import RunFolder
 from testbed.scenario.load import ScenarioFile
 from testbed.scenario.overrides import load_file, pairs_of
-from testbed.scenario.topology import oracles_of
+from testbed.scenario.topology import build_topology, oracles_of
 
 INTERRUPTED = InterruptError.exit_status
 UNEQUAL = 3  # figures that are to agree do not
@@ -41,13 +44,23 @@ class Orders:
     figures: bool
     strict: bool
     one_plan: bool = False  # runs of the same seed, whose figures are to be compared
+    null: bool = False  # the scenario without all that takes time but the testbed itself
+
+    def load(self, scenario: Path, seed: int | None) -> ScenarioFile:
+        """The scenario as it is to be run.
+
+        Raises:
+            ScenarioError: the file is wrong; UsageError: an override is none; RunError: a trace is missing.
+        """
+        file = load_file(scenario, self.overrides, seed, list(self.arms))
+        return null_file(file) if self.null else file
 
 
 def run_seeds(
     console: Console, scenario: Path, base: RunFolder, orders: Orders
 ) -> tuple[int, list[dict[str, Any]]]:
     """Every seed of a scenario into a folder, or the same one again; the exit status and the summaries."""
-    first = load_file(scenario, orders.overrides, orders.seed, list(orders.arms))
+    first = orders.load(scenario, orders.seed)
     if orders.engine == "live":
         refuse_oracles(first)
         for text in start_warnings(first.arms.values(), base.path):
@@ -56,7 +69,7 @@ def run_seeds(
     for number in range(orders.repeat):
         is_first = number == 0 or orders.one_plan
         each_seed = orders.seed if is_first else _seed_of(first) + number
-        file = first if is_first else load_file(scenario, orders.overrides, each_seed, list(orders.arms))
+        file = first if is_first else orders.load(scenario, each_seed)
         name = f"run-{number + 1}" if orders.one_plan else f"seed-{_seed_of(file)}"
         folder = base if orders.repeat == 1 else RunFolder(base.path / name)
         folder.path.mkdir(parents=True, exist_ok=True)
@@ -64,6 +77,9 @@ def run_seeds(
         options = Options(orders.engine, orders.duration_s, changed, orders.figures)
         finished.append(run_scenario(file, folder, options, partial(ProgressDisplay, console)))
         print_summary(console, finished[-1].summary)
+        if orders.null:
+            limit_s = _least_limit_s(load_file(scenario, orders.overrides, each_seed, list(orders.arms)))
+            print_overheads(console, folder, finished[-1].summary, limit_s)
         if finished[-1].interrupted:
             break
     summaries = [each.summary for each in finished]
@@ -109,7 +125,7 @@ def without_oracles(console: Console, path: Path, orders: Orders) -> Orders:
 
     Where such arms are asked for, or there are no others, nothing is: the run is refused.
     """
-    if orders.engine != "live" or orders.arms:
+    if orders.engine != "live" or orders.arms or orders.null:
         return orders
     arms = load_file(path, orders.overrides, orders.seed, []).arms
     kept = tuple(name for name, scenario in arms.items() if not oracles_of(scenario))
@@ -139,6 +155,11 @@ def run_scales(console: Console, scenario: Path, base: RunFolder, orders: Orders
     print_scales(console, findings)
     worst = next((status for status in PRECEDENCE if status in statuses and status != 3), 0)
     return worst or (0 if all(each.agrees for each in findings) else 3)
+
+
+def _least_limit_s(file: ScenarioFile) -> float:
+    """The least limit of lateness of its arms, wall time."""
+    return min(lateness_limit_s(arm, build_topology(arm)) for arm in file.arms.values())
 
 
 def _seed_of(file: ScenarioFile) -> int:

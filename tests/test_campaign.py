@@ -141,6 +141,18 @@ def test_virtual_figures_are_the_same_in_two_runs_of_one_plan(folder):  # noqa: 
     assert "(none)" in compared.stdout, "no key differs"
 
 
+def test_a_null_run_of_a_scenario_takes_no_time_under_virtual_time(folder):  # noqa: F811
+    """Both arms have the same one; what the file expects of them is not asked of it."""
+    done = run(folder, "run", "small.yaml", "--engine", "virtual", "--null", "--no-figures", "--out", "out")
+
+    summary = json.loads((folder / "out" / "summary.json").read_text())
+    assert list(summary["arms"]) == ["null"]
+    assert summary["expectations"] == []
+    assert summary["arms"]["null"]["sojourn_s"]["p99"] == pytest.approx(1e-6, abs=1e-9)
+    assert "null: a request took p50 1 us, p99 1 us from its planned arrival to its reply" in done.stdout
+    assert (folder / "out" / "scenario.yaml").read_text() == TEXT
+
+
 def test_a_spread_under_virtual_time_ends_with_3(folder, monkeypatch):  # noqa: F811
     monkeypatch.setattr(campaign, "print_spread", lambda console, summaries, engine: False)
     orders = Orders("virtual", ("random",), None, [], 1.0, 2, False, False, one_plan=True)

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from testbed.benchmark.baseline import measure_baseline
 from testbed.benchmark.capability import measure, measured_checks
 from testbed.commands.options import ArmNames, JsonFlag, Overrides, Seed, console, errors
 from testbed.fitness.check import Check
@@ -42,17 +43,25 @@ def doctor(
         "machine": machine_checks(machine),
         "measured": measured_checks(found, machine.cores, machine.memory_bytes),
     }
+    scales = []
     for each, names in _alike(needs).items():
+        cheap, speed = cheap_checks(each, machine), found.speed
+        if all_fit(cheap):
+            with errors.status("measuring: a hop at the planned rate"):
+                baseline = measure_baseline(arms[names[0]])
+            speed = baseline.worsen(speed)
+            cheap.append(baseline.check())
+        scales.append(advised_scale(each, machine, speed))
         title = f"{'arm' if len(names) == 1 else 'arms'} {', '.join(names)}"
         tables[title] = [
-            *cheap_checks(each, machine),
-            *speed_checks(each, machine, found.speed),
-            scale_check(each, machine, found.speed),
+            *cheap,
+            *speed_checks(each, machine, speed),
+            scale_check(each, machine, speed),
         ]
     fits = all(all_fit(checks) for checks in tables.values())
     if json_:
         data: dict[str, Any] = {name: check_data(checks) for name, checks in tables.items()}
-        scale = max((advised_scale(each, machine, found.speed) for each in needs.values()), default=math.inf)
+        scale = max(scales, default=math.inf)
         data["time_scale"] = scale if math.isfinite(scale) else None
         print(json.dumps({"fits": fits, **data}, indent=1))
     else:

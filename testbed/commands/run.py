@@ -12,7 +12,6 @@ from testbed.campaign import Orders, run_folder, run_scales, run_seeds
 from testbed.commands.options import ArmNames, Overrides, Seed, console
 from testbed.errors import UsageError
 from testbed.experiment import new_folder, refuse_oracles
-from testbed.scenario.overrides import load_file
 from testbed.scenario.quantity import parse_duration_s
 
 DurationText = Annotated[
@@ -56,6 +55,13 @@ def run(
             help="Run the same plan twice, or --repeat times: by how much does each figure differ?",
         ),
     ] = False,
+    null: Annotated[
+        bool,
+        typer.Option(
+            "--null",
+            help="Without delays, waits and faults, at the planned rate: what does the testbed itself take?",
+        ),
+    ] = False,
 ) -> None:
     """Run every arm of a scenario: progress, then a table, the verdict and figures."""
     words = [*(overrides or ()), *([f"time_scale={time_scale}"] if time_scale is not None else [])]
@@ -71,10 +77,11 @@ def run(
         figures,
         strict,
         check_spread,
+        null,
     )
     if scenario.is_dir():
         raise typer.Exit(run_folder(console, scenario, out, orders))
-    first = load_file(scenario, words, seed, arm)
+    first = orders.load(scenario, seed)
     if engine is Engine.live:
         refuse_oracles(first)
     base = new_folder(out, first.name)

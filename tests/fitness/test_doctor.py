@@ -11,6 +11,7 @@ import pytest
 
 from testbed import __main__
 from testbed.analysis.lateness import LinkLateness
+from testbed.benchmark.baseline import Baseline
 from testbed.benchmark.capability import Calibration, Capability, measured_checks
 from testbed.commands import doctor
 from testbed.host.cores import Cores
@@ -27,6 +28,8 @@ links: [{from: "*", to: "*", delay: 20 ms}]
 arms: {even: {}, greedy: {roots.west.traffic.0.policy: greedy}}
 """
 
+BASELINE = Baseline("root -> leaf (request)", 4e-5, 2e-4, 0.001)
+
 
 def capability(p99_s: float = 0.0003, others: float = 0.05, slow: float = 0.0) -> Capability:
     link = LinkLateness("root.load", "a/leaf-1", "request", 2500, 6e-5, p99_s, p99_s, 0.001)
@@ -39,6 +42,7 @@ def call(
 ) -> int | None:
     (folder / "scenario.yaml").write_text(SCENARIO.replace("RATE", str(rate)))
     monkeypatch.setattr(doctor, "measure", lambda cores, on_step: found)
+    monkeypatch.setattr(doctor, "measure_baseline", lambda scenario: BASELINE)
     monkeypatch.setattr(doctor, "look_at_machine", lambda folder: MACHINE)
     monkeypatch.setattr(sys, "argv", ["testbed", "doctor", *words])
     with pytest.raises(SystemExit) as ended:
@@ -63,6 +67,9 @@ def test_a_scenario_that_fits_ends_with_0_and_arms_alike_share_a_table(
     assert measured["smallest trustworthy delay"] == "3 ms"
     assert measured["messages, bare pipeline"] == "80,000 /s"
     assert measured["requests, records on"] == "14,000 /s (100 us of CPU each)"
+    of_arms = {line["name"]: line for line in said["arms even, greedy"]}
+    assert of_arms["hop at the planned rate"]["has"] == "p50 40 us, p99 200 us, root -> leaf (request)"
+    assert of_arms["time scale"]["needs"] == "1"
 
 
 @pytest.mark.parametrize(("p99_s", "rate", "scale"), [(0.01, 100, 16), (0.0003, 50_000, 8)])
@@ -109,3 +116,22 @@ def test_a_busy_or_slowed_machine_is_told() -> None:
     assert set(words(capability()).values()) == {"fits"}
     assert words(capability(others=1.2))["other processes"] == "warning"
     assert words(capability(slow=0.05))["speed of the processors"] == "warning"
+
+
+def test_what_was_seen_at_the_planned_rate_makes_a_machine_no_better() -> None:
+    speed = capability(0.0003).speed
+    later = BASELINE._replace(p99_s=0.007, longest_s=0.2)
+
+    assert BASELINE.worsen(speed) == speed
+    assert later.worsen(speed) == speed._replace(lateness_p99_s=0.007, longest_s=0.2)
+    assert Baseline("", float("nan"), float("nan"), float("nan")).worsen(speed) == speed
+    assert Baseline("", float("nan"), float("nan"), float("nan")).check().word == "unknown"
+
+
+def test_a_late_hop_at_the_planned_rate_raises_the_scale(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(globals(), "BASELINE", BASELINE._replace(p99_s=0.007))
+
+    assert call(monkeypatch, capability(), str(tmp_path / "scenario.yaml"), "--json", folder=tmp_path) == 4
+    assert json.loads(capsys.readouterr().out)["time_scale"] == 8.0
