@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from testbed.roles.cancelling import CancellingLeaf
+from testbed.roles.environment import Environment
 from testbed.roles.held import Waiting
+from testbed.roles.leaf_configuration import LeafConfiguration
 from testbed.roles.messages import Outcome, Request
 from testbed.roles.server import Server
 from testbed.scenario.resilience_words import Limit
@@ -18,12 +20,20 @@ from testbed.scenario.resilience_words import Limit
 class LimitedLeaf(CancellingLeaf):
     """A leaf that takes in so many requests at a time."""
 
-    def __init__(self, *args: Any, limit: Limit | None, **words: Any) -> None:
+    def __init__(
+        self,
+        env: Environment,
+        name: str,
+        told: LeafConfiguration,
+        *,
+        cancels: list[bool],
+        limit: Limit | None,
+    ) -> None:
         """Args:
-        args, words: those of a leaf that calls back.
+        env, name, told, cancels: as of a leaf that calls back.
         limit: on the cell's requests that came through this leaf; what waits is taken from the servers' replies. None: no limit.
         """
-        super().__init__(*args, **words)
+        super().__init__(env, name, told, cancels=cancels)
         self._limit = limit
 
     def _on_request(self, root: str, request: Request) -> None:

@@ -28,6 +28,7 @@ from testbed.roles.guards import (
 )
 from testbed.roles.latency_model import LatencyModel
 from testbed.roles.leaf import Leaf
+from testbed.roles.leaf_configuration import LeafConfiguration
 from testbed.roles.messages import Request
 from testbed.roles.once import taken_once
 from testbed.roles.poller import Polls
@@ -282,9 +283,7 @@ def _build_leaf(node: Node, world: World, env: Environment) -> Leaf:
     reports = reports_of(scenario, node.cell)
     servers = topology.servers[node.cell]
     polled = polls_servers(scenario, node.cell)
-    return leaf_maker(scenario, cell.leaf)(
-        env,
-        node.name,
+    told = LeafConfiguration(
         view=view,
         policy=policy,
         hooks=hooks,
@@ -301,6 +300,7 @@ def _build_leaf(node: Node, world: World, env: Environment) -> Leaf:
         polls=_polls(servers, cell.server_reports, node, topology) if polled else None,
         fault_base=_fault_base(scenario, node),
     )
+    return leaf_maker(scenario, cell.leaf)(env, node.name, told)
 
 
 def _build_server(node: Node, world: World, env: Environment) -> Server:

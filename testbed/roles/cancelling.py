@@ -7,21 +7,21 @@ finds nothing and changes nothing: the request is served.
 
 from __future__ import annotations
 
-from typing import Any
-
+from testbed.roles.environment import Environment
 from testbed.roles.leaf import Leaf, _Open
+from testbed.roles.leaf_configuration import LeafConfiguration
 from testbed.roles.messages import Cancel, Message, Notice, Outcome, Request
 
 
 class CancellingLeaf(Leaf):
     """Frees the places of requests that nobody waits for; see the top of this file."""
 
-    def __init__(self, *args: Any, cancels: list[bool], **words: Any) -> None:
+    def __init__(self, env: Environment, name: str, told: LeafConfiguration, *, cancels: list[bool]) -> None:
         """Args:
-        args, words: those of a leaf.
+        env, name, told: as of a leaf.
         cancels: whether requests of each class are called back, in the scenario's order.
         """
-        super().__init__(*args, **words)
+        super().__init__(env, name, told)
         self._cancels = cancels
 
     def on_message(self, source: str, message: Message | Notice) -> None:

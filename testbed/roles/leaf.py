@@ -33,11 +33,10 @@ from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from testbed.roles.changes import Changes
 from testbed.roles.environment import LIFE_BITS, Environment
 from testbed.roles.held import Held, Waiting
 from testbed.roles.inquiries import Inquiries, Inquiry
-from testbed.roles.latency_model import LatencyModel
+from testbed.roles.leaf_configuration import LeafConfiguration
 from testbed.roles.messages import (
     FirstToken,
     Message,
@@ -53,11 +52,10 @@ from testbed.roles.messages import (
     Setting,
 )
 from testbed.roles.miscount import Miscount
-from testbed.roles.poller import Poller, Polls
+from testbed.roles.poller import Poller
 from testbed.roles.schedule import Schedule
 from testbed.roles.telemetry import Telemetry
-from testbed.routing.policy import Hooks, Policy
-from testbed.routing.view import Target, View
+from testbed.routing.view import Target
 
 COMPLETED = int(Outcome.COMPLETED)
 ERROR_MEMORY = 0.01  # weight of one reply in the error fraction: it looks back over about 100 replies
@@ -92,85 +90,57 @@ class _Track:
 class Leaf:
     """Spreads the requests of one cell over its servers; see the top of this file."""
 
-    def __init__(
-        self,
-        env: Environment,
-        name: str,
-        *,
-        view: View,
-        policy: Policy,
-        hooks: Hooks,
-        roots: list[str],
-        timeouts_s: list[float],
-        reports: Schedule | None,
-        model: LatencyModel,
-        has_peers: bool,
-        counts_steps: bool,
-        hold_queue: int = 0,
-        changes: Changes | None = None,
-        polls: Polls | None = None,
-        decision_s: float = 0.0,
-        passes_first_tokens: bool = False,
-        fault_base: int = 0,
-    ) -> None:
+    def __init__(self, env: Environment, name: str, told: LeafConfiguration) -> None:
         """Args:
         env: the world around.
         name: this node's name.
-        view: the servers as the policy sees them.
-        policy: chooses a server.
-        hooks: the policy's optional methods.
-        roots: the nodes to report to.
-        timeouts_s: timeout of each class, in the scenario's order.
-        reports: when to report; None: when asked.
-        model: where the servers' speed is learned.
-        has_peers: other leaves use the same servers.
-        counts_steps: work goes in steps of one token; otherwise a request is one step.
-        hold_queue: requests that may wait here while no server is usable.
-        changes: whether there is something to report; None: always.
-        polls: how servers are asked to report; None: they do so unasked.
-        decision_s: time from reading the view until a decision takes effect.
-        passes_first_tokens: roots are told of first tokens too.
-        fault_base: keys the draws of its faults.
+        told: all else.
         """
         self._env = env
         self._name = name
-        self._view = view
-        self._policy = policy
-        self._hooks = hooks
-        self._roots = roots
-        self._timeouts_s = timeouts_s
-        self._reports = reports
-        self._changes = changes
-        self._decision_s = decision_s
-        self._passes_first_tokens = passes_first_tokens
-        self._deciding: deque[Request] = deque()
-        self._poller = None if polls is None else Poller(env, "poll", polls)
-        self._model = model
-        self._has_peers = has_peers
-        self._counts_steps = counts_steps
+        self._view = told.view
+        self._policy = told.policy
+        self._hooks = told.hooks
+        self._roots = told.roots
+        self._timeouts_s = told.timeouts_s
+        self._reports = told.reports
+        self._changes = told.changes
+        self._model = told.model
+        self._has_peers = told.has_peers
+        self._counts_steps = told.counts_steps
+        self._decision_s = told.decision_s
+        self._passes_first_tokens = told.passes_first_tokens
+        self._poller = None if told.polls is None else Poller(env, "poll", told.polls)
         self._rng = env.rng("policy")
         self._probe_rng = env.rng("probes")
-        self._open: list[dict[int, _Open]] = [{} for _ in timeouts_s]
-        self._armed = [False] * len(timeouts_s)
-        self._held = Held(hold_queue)
-        self._waiting = 0  # held, that is
-        self._waiting_there = 0.0  # at the servers, as far as their replies told
-        self._tracks = {target.name: _Track() for target in view.targets}
-        self._by_name = {target.name: target for target in view.targets}
+
+        # Requests: open at a server, by class; held; asking; decided on but not sent; late ones whose time was up.
+        self._open: list[dict[int, _Open]] = [{} for _ in told.timeouts_s]
+        self._armed = [False] * len(told.timeouts_s)  # the timer of a class's deadlines
+        self._held = Held(told.hold_queue)
+        self._inquiries = Inquiries(told.hooks.ask_timeout_s)
+        self._deciding: deque[Request] = deque()
         self._timed_out: set[int] = set()
+
+        # Servers.
+        self._by_name = {target.name: target for target in told.view.targets}
+        self._tracks = {target.name: _Track() for target in told.view.targets}
+        self._waiting_there = 0.0  # requests, as far as the servers' replies told
+        self._probed_at_s = 0.0
+
+        # Counts.
         self._in_flight = 0
         self._unsent = 0  # of these, that no server has yet
-        self._arrivals = 0
+        self._waiting = 0  # of these, that are held
         self._prompt_tokens = 0  # of requests that no server has yet
         self._output_tokens = 0
-        self._arrivals_by_class = [0] * len(timeouts_s)
+        self._arrivals = 0
+        self._arrivals_by_class = [0] * len(told.timeouts_s)
         self._finished = 0
         self._error_fraction = 0.0
-        self._sequence = self._probe_id = env.life << LIFE_BITS
+        self._miscount = Miscount(told.fault_base)
         self._telemetry = Telemetry()
-        self._miscount = Miscount(fault_base)
-        self._probed_at_s = 0.0
-        self._inquiries = Inquiries(hooks.ask_timeout_s)
+        self._sequence = self._probe_id = env.life << LIFE_BITS
 
     def start(self) -> None:
         """Wait for the first report."""

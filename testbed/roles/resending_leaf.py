@@ -15,19 +15,20 @@ further copy. Between the end of a copy and the end of its backoff the request i
 from __future__ import annotations
 
 from heapq import heappop, heappush
-from typing import Any
 
 from testbed.draw import key_base, uniform
 from testbed.roles.admission import LimitedLeaf
 from testbed.roles.attempt_keys import LEAF_ATTEMPT, attempt_key, root_key
 from testbed.roles.budget import Budget
+from testbed.roles.environment import Environment
 from testbed.roles.hedge_delay import HedgeDelay
 from testbed.roles.held import Waiting
 from testbed.roles.leaf import _Open
+from testbed.roles.leaf_configuration import LeafConfiguration
 from testbed.roles.messages import Cancel, FirstToken, Outcome, Reply, Request
 from testbed.routing.another_target import another_target
 from testbed.routing.view import Target
-from testbed.scenario.resilience_words import Hedging, Retries
+from testbed.scenario.resilience_words import Hedging, Limit, Retries
 
 
 class _Family:
@@ -50,15 +51,24 @@ class ResendingLeaf(LimitedLeaf):
     """Retries and hedges inside its cell; see the top of this file."""
 
     def __init__(
-        self, *args: Any, seed: int, retries: Retries | None, hedging: Hedging | None, **words: Any
+        self,
+        env: Environment,
+        name: str,
+        told: LeafConfiguration,
+        *,
+        cancels: list[bool],
+        limit: Limit | None,
+        seed: int,
+        retries: Retries | None,
+        hedging: Hedging | None,
     ) -> None:
         """Args:
-        args, words: those of a leaf with a limit.
+        env, name, told, cancels, limit: as of a leaf with a limit.
         seed: of the run.
         retries: of all classes; None: a copy that ended badly is not followed by another.
         hedging: of all classes; None: one copy is out at a time.
         """
-        super().__init__(*args, **words)
+        super().__init__(env, name, told, cancels=cancels, limit=limit)
         self._retries = retries
         self._hedging = hedging
         self._again_on = {int(Outcome[word.upper()]) for word in retries.on} if retries else set()

@@ -6,6 +6,7 @@ import pytest
 
 from testbed.roles.cancelling import CancellingLeaf
 from testbed.roles.latency_model import LatencyModel
+from testbed.roles.leaf_configuration import LeafConfiguration
 from testbed.roles.messages import Cancel, Outcome, Reply, Request
 from testbed.roles.schedule import Schedule
 from testbed.routing.policy import build_policy, policy_hooks
@@ -29,12 +30,13 @@ def make_leaf(env, spec=DEFAULT_LEAF_POLICY, cancels=(True, False), decision_s=0
         ]
     )
     policy = build_policy(spec, view, seed=1, node="us/leaf-1", report_every_s=0.1, output_mean=8.0)
-    leaf = CancellingLeaf(
-        env, "us/leaf-1", view=view, policy=policy, hooks=policy_hooks(policy), roots=["root.a"],
+    told = LeafConfiguration(
+        view=view, policy=policy, hooks=policy_hooks(policy), roots=["root.a"],
         timeouts_s=[5.0, 2.0], reports=Schedule(0.1, 0.02), model=LatencyModel(0.0125, 0.00125, 0.5),
         has_peers=False, counts_steps=True, hold_queue=getattr(spec, "hold_queue", None) or 0,
-        decision_s=decision_s, cancels=list(cancels),
+        decision_s=decision_s,
     )  # fmt: skip
+    leaf = CancellingLeaf(env, "us/leaf-1", told, cancels=list(cancels))
     leaf.start()
     return leaf, view
 

@@ -9,6 +9,7 @@ import pytest
 from testbed.roles.changes import Changes
 from testbed.roles.latency_model import LatencyModel
 from testbed.roles.leaf import Leaf
+from testbed.roles.leaf_configuration import LeafConfiguration
 from testbed.roles.messages import FirstToken, Outcome, Poll, Probe, ProbeReply, Reply, Report, Request
 from testbed.roles.poller import Polls
 from testbed.roles.schedule import Schedule
@@ -40,9 +41,7 @@ class Notebook(LatencyModel):
 def make_leaf(env, spec=DEFAULT_LEAF_POLICY, has_peers=False, timeouts_s=(5.0, 2.0), model=None, **words):
     view = View([Target(name, RateCurve(0.1, 0.01, 50), 1, i) for i, name in enumerate(SERVERS)])
     policy = build_policy(spec, view, seed=1, node="us/leaf-1", report_every_s=0.1, output_mean=8.0)
-    leaf = Leaf(
-        env,
-        "us/leaf-1",
+    told = LeafConfiguration(
         view=view,
         policy=policy,
         hooks=policy_hooks(policy),
@@ -56,6 +55,7 @@ def make_leaf(env, spec=DEFAULT_LEAF_POLICY, has_peers=False, timeouts_s=(5.0, 2
         decision_s=getattr(spec, "decision_time", 0.0),
         **words,
     )
+    leaf = Leaf(env, "us/leaf-1", told)
     leaf.start()
     return leaf, view
 

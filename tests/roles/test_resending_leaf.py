@@ -7,6 +7,7 @@ import pytest
 from testbed.roles.attempt_keys import LEAF_ATTEMPT, AttemptKeys, PlainWorld
 from testbed.roles.hedge_delay import FEWEST, HedgeDelay
 from testbed.roles.latency_model import LatencyModel
+from testbed.roles.leaf_configuration import LeafConfiguration
 from testbed.roles.messages import Cancel, Outcome, Reply, Request
 from testbed.roles.resending_leaf import ResendingLeaf
 from testbed.roles.schedule import Schedule
@@ -26,11 +27,21 @@ def make_leaf(env, retries=None, hedging=None, servers=3):
     policy = build_policy(
         DEFAULT_LEAF_POLICY, view, seed=1, node="us/leaf-1", report_every_s=0.1, output_mean=8.0
     )
-    leaf = ResendingLeaf(
-        PlainWorld(env), "us/leaf-1", view=view, policy=policy, hooks=policy_hooks(policy), roots=["root.a"],
+    told = LeafConfiguration(
+        view=view, policy=policy, hooks=policy_hooks(policy), roots=["root.a"],
         timeouts_s=[5.0], reports=Schedule(0.1, 0.02), model=LatencyModel(0.0125, 0.00125, 0.5),
-        has_peers=False, counts_steps=True, seed=1, retries=retries, hedging=hedging, limit=None, cancels=[True],
+        has_peers=False, counts_steps=True,
     )  # fmt: skip
+    leaf = ResendingLeaf(
+        PlainWorld(env),
+        "us/leaf-1",
+        told,
+        cancels=[True],
+        limit=None,
+        seed=1,
+        retries=retries,
+        hedging=hedging,
+    )
     role = AttemptKeys(leaf)
     role.start()
     return role, view
