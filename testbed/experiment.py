@@ -43,8 +43,6 @@ from testbed.theory.optimal_split import optimal_shares
 from testbed.traffic.plan import Plan, build_plan
 from testbed.traffic.surge import surge, with_surges
 
-ENGINES = ("live", "virtual")
-
 
 class Display(Protocol):
     """Shows the progress of one arm."""

@@ -65,7 +65,7 @@ def order(
     if action == "heal":
         return ask(folder, {"action": "heal", "numbers": [_number(word) for word in words]})
     setting = _setting(action, words)
-    line = {**_whom(action, target), "set": setting}
+    line = {**_whom(target), "set": setting}
     nodes = _checked(folder, line, lasts)
     if action == "resume":
         return ask(folder, {"action": "heal", "key": "pause", "nodes": nodes})
@@ -111,7 +111,7 @@ def _value(text: str) -> Any:
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-def _whom(action: str, target: dict[str, str | None]) -> dict[str, Any]:
+def _whom(target: dict[str, str | None]) -> dict[str, Any]:
     link = {key: target[key] for key in ("from", "to", "path") if target.get(key) is not None}
     nodes = {key: target[key] for key in TARGETS if target.get(key) is not None}
     return {**nodes, **({"link": link} if link else {})}

@@ -15,11 +15,6 @@ from testbed.draw import uniform
 _SALT = 3
 
 
-def most_loss(burst: float) -> float:
-    """The highest mean loss that bursts of this mean length allow: one message is kept between two bursts."""
-    return burst / (burst + 1.0)
-
-
 class GilbertLoss:
     """Which messages of a link are lost, one after another."""
 

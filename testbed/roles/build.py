@@ -13,6 +13,7 @@ from functools import partial
 from testbed.draw import key_base, uniform
 from testbed.roles.admission import LimitedServer
 from testbed.roles.attempt_keys import AttemptKeys, PlainWorld
+from testbed.roles.build_service import build_service
 from testbed.roles.changes import Changes
 from testbed.roles.environment import Environment, Role
 from testbed.roles.guards import (
@@ -42,7 +43,7 @@ from testbed.routing.oracle import TruthOf
 from testbed.routing.policy import build_policy
 from testbed.routing.view import Target
 from testbed.scenario.policy_words import FlowPolicy, IdleQueuePolicy, Policy
-from testbed.scenario.schema import Cell, Reports, Scenario, Service, SharingWords, Traffic
+from testbed.scenario.schema import Reports, Scenario, Traffic
 from testbed.scenario.topology import (
     Node,
     Topology,
@@ -56,27 +57,13 @@ from testbed.scenario.topology import (
     sends_probes,
 )
 from testbed.scenario.view_words import ViewWords
-from testbed.serving.antagonist import Antagonist
 from testbed.serving.batch import Batch
-from testbed.serving.cores import SharedCores
-from testbed.serving.prefix_cache import PrefixCache
-from testbed.serving.service import (
-    Draw,
-    ServiceModel,
-    even_exponential_work,
-    exponential_work,
-    fixed_work,
-    normal_work,
-)
-from testbed.serving.sharing import ProcessorSharing
-from testbed.serving.slots import Slots
 from testbed.traffic.capacity import (
     allowed_cells,
     cell_curve,
     cell_profile,
     line_means,
     line_rates,
-    service_mean_s,
     token_means,
     traffic_rates,
 )
@@ -333,55 +320,6 @@ def _build_server(node: Node, world: World, env: Environment) -> Server:
         answers_probes=sends_probes(policy),
         fault_base=_fault_base(scenario, node),
     )
-
-
-def build_service(cell: Cell, server: str, class_count: int, stretch: float, seed: int) -> ServiceModel:
-    """The service model of one server of a cell.
-
-    Work is keyed by request id: every arm and engine sees the same demand of the same request. What an antagonist
-    leaves is keyed by the server's name.
-    """
-    profile = cell_profile(cell, stretch)
-    if profile is not None:
-        cache = None if cell.prefix_cache_tokens is None else PrefixCache(cell.prefix_cache_tokens)
-        return Batch(profile, class_count, prefix_cache=cache)
-    service = cell.service
-    assert service is not None, "a cell has a profile or a service"
-    return _simple_service(service, server, class_count, seed)
-
-
-def _simple_service(service: Service, server: str, class_count: int, seed: int) -> ServiceModel:
-    draw = _work(service, key_base(seed, "work"))
-    if service.slots is not None:
-        return Slots(slots=service.slots, mean_s=service_mean_s(service), draw=draw, class_count=class_count)
-    if service.sharing is not None:
-        return SharedCores(
-            allocation=service.sharing.allocation,
-            mean_s=service_mean_s(service),
-            draw=draw,
-            class_count=class_count,
-            antagonist=_antagonist(service.sharing, key_base(seed, server, "antagonist")),
-        )
-    curve = service.rate_curve
-    assert curve is not None, "a service has slots, sharing or a rate curve"
-    return ProcessorSharing(
-        capacity_per_s=curve.capacity, half=curve.half, draw=draw, class_count=class_count
-    )
-
-
-def _work(service: Service, base: int) -> Draw:
-    if service.normal is not None:
-        return normal_work(base, service.normal.mean, service.normal.sd)
-    is_fixed = service.fixed is not None or service.work == "fixed"
-    if is_fixed:
-        return fixed_work
-    return exponential_work(base) if service.sampling == "chance" else even_exponential_work()
-
-
-def _antagonist(words: SharingWords, base: int) -> Antagonist | None:
-    if words.antagonist is None:
-        return None
-    return Antagonist(words.antagonist.cores, words.antagonist.probabilities, words.antagonist.every, base)
 
 
 def _phase_s(every_s: float, phase: str, node: Node, topology: Topology) -> float:

@@ -23,7 +23,6 @@ from testbed.scenario.resilience_words import BreakerWords
 
 LONGEST = 8  # times that a target is out longer than the first time
 
-OnReply = Callable[[Target, float, Outcome], None]
 Note = Callable[[str, float, bool], None]  # target, instant, used again
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import os
 from bisect import bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from testbed.errors import RunError
+from testbed.scenario.data_file import find_data, state_of
 from testbed.scenario.link_words import Replay
 from testbed.scenario.schema import Scenario
 
@@ -59,10 +59,10 @@ def read_series(path: str) -> Series:
     Raises:
         RunError: the file is missing or cannot be read, or a row is malformed.
     """
-    found = _find(path)
+    found = find_data(path, "no file to replay", f"it is to be a CSV file with {_ACCEPTED}")
+    state = state_of(found)
     try:
-        state = found.stat()
-        return _read(found, (state.st_mtime_ns, state.st_size))
+        return _read(found, state)
     except OSError as error:
         raise RunError(f"{found}: cannot be read: {error.strerror}") from error
 
@@ -82,21 +82,6 @@ def check_series(scenario: Scenario) -> None:
     """
     for replay in replays(scenario):
         read_series(replay.path)
-
-
-def _find(name: str) -> Path:
-    candidates = [Path(name)]
-    folder = os.environ.get("TESTBED_DATA")
-    if folder:
-        candidates.append(Path(folder) / name)
-    for path in candidates:
-        if path.is_file():
-            return path
-    tried = " and ".join(str(path) for path in candidates)
-    raise RunError(
-        f"no file to replay at {tried}: it is to be a CSV file with {_ACCEPTED};"
-        " put it there, or name the folder that holds it in the environment variable TESTBED_DATA"
-    )
 
 
 @lru_cache(maxsize=16)

@@ -220,7 +220,8 @@ def _too_wide(spread: _Spread) -> Iterator[Finding]:
 def _too_lossy(spread: _Spread) -> Iterator[Finding]:
     """A mean loss that bursts of the mean length cannot reach: at least one message is kept between two of them."""
     loss, burst = spread.effect.loss, spread.effect.loss_burst
-    if burst is not None and burst / (burst + 1.0) < loss < 1.0:
+    most_loss = 1.0 if burst is None else burst / (burst + 1.0)
+    if most_loss < loss < 1.0:
         keys = spread.loss_keys or (*spread.burst_keys[:-1], "loss")
         problem = f"{loss * 100:g} % is more than bursts of {burst:g} can lose ({{other}})"
-        yield Finding(keys, problem, f"up to {100 * burst / (burst + 1.0):.4g} %", spread.burst_keys)
+        yield Finding(keys, problem, f"up to {100 * most_loss:.4g} %", spread.burst_keys)

@@ -226,10 +226,10 @@ def _trace_rate(scenario: Scenario, name: str, weight: float) -> float:
     """A line's share of the rows of the window, over the length of the window or of the run, if that is shorter."""
     rows = trace_window(scenario, name)
     total = sum(each for _, _, each in trace_lines(scenario, name))
-    return len(rows) / _window_s(scenario, name, rows) * weight / total
+    return len(rows) / _window_s(scenario, name) * weight / total
 
 
-def _window_s(scenario: Scenario, name: str, rows: TraceRows) -> float:
+def _window_s(scenario: Scenario, name: str) -> float:
     trace = scenario.traces[name]
     if trace.for_ is not None:
         return min(scenario.duration, trace.for_ / trace.rate_factor)

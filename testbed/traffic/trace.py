@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 
 from testbed.draw import key_base, uniform
 from testbed.errors import RunError
+from testbed.scenario.data_file import find_data, state_of
 from testbed.scenario.schema import Trace
 from testbed.traffic.sharing import Sharing, key_space
 
@@ -87,12 +87,8 @@ def read_trace(trace: Trace, *, seed: int, stretch: float) -> TraceRows:
     Raises:
         RunError: the file is missing or cannot be read, or a row is malformed.
     """
-    path = _find(trace)
-    try:
-        state = path.stat()
-    except OSError as error:
-        raise RunError(f"{path}: cannot be read: {error.strerror}") from error
-    rows = _timed_rows(path, trace.format, seed, (state.st_mtime_ns, state.st_size))
+    path = find_data(trace.path, "no trace", f"{trace.path} is to be {WHERE[trace.format]}")
+    rows = _timed_rows(path, trace.format, seed, state_of(path))
     at_s = rows.at_s * stretch - trace.from_
     kept = at_s >= 0.0
     if trace.for_ is not None:
@@ -110,22 +106,6 @@ def deal(rows: TraceRows, weights: list[float], *, seed: int, name: str) -> NDAr
     draws = np.array([uniform(base, row) for row in rows.row.tolist()])
     edges = np.cumsum(weights)
     return np.searchsorted(edges[:-1] / edges[-1], draws, side="right").astype(np.int64)
-
-
-def _find(trace: Trace) -> Path:
-    """The file of a trace: as given, or in the folder that TESTBED_DATA names."""
-    candidates = [Path(trace.path)]
-    folder = os.environ.get("TESTBED_DATA")
-    if folder:
-        candidates.append(Path(folder) / trace.path)
-    for path in candidates:
-        if path.is_file():
-            return path
-    tried = " and ".join(str(path) for path in candidates)
-    raise RunError(
-        f"no trace at {tried}: {trace.path} is to be {WHERE[trace.format]}; put it there,"
-        " or name the folder that holds it in the environment variable TESTBED_DATA"
-    )
 
 
 @lru_cache(maxsize=4)

@@ -12,7 +12,6 @@ Source: Wydrowski et al., Prequal (NSDI 2024), section 5.1; the antagonist as a 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -189,8 +188,3 @@ def _measured(kept: _Kept, scenario: Scenario) -> Measured:
     during = (at_s >= scenario.warmup) & (at_s <= scenario.duration)
     in_flight = kept.column("samples", "queued") + kept.column("samples", "running")
     return Measured(sojourn_s[counted], planned_at_s[counted], failed[counted], in_flight[during])
-
-
-def percentiles_ms(measured: Measured, percents: Sequence[float]) -> str:
-    """Percentiles in words, in milliseconds."""
-    return ", ".join(f"{measured.ms(percent):.0f}" for percent in percents) + " ms"
