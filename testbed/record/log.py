@@ -100,9 +100,7 @@ class LogWriter:
         self._counts = dict.fromkeys(LOGGED, 0)
         self._rows_per_chunk = rows_per_chunk
         self._pause_s = 0.0
-        columns = {table: [(each.name, each.type) for each in due] for table, due in LOGGED.items()}
-        first = {**header, "byte_order": sys.byteorder, "columns": columns}
-        self._write("make the log", "xb", MAGIC + _framed(["header", first]))
+        self._write("make the log", "xb", MAGIC + _frame(_header(header)))
 
     def append(self, table: str, row: tuple[Any, ...]) -> None:
         """Add a row in the order of the table's columns.
@@ -149,8 +147,28 @@ class LogWriter:
 
 
 def _framed(payload: list[Any]) -> bytes:
-    data: bytes = msgpack.packb(payload)
+    return _frame(msgpack.packb(payload))
+
+
+def _frame(data: bytes) -> bytes:
     return _FRAME.pack(len(data), zlib.crc32(data)) + data
+
+
+def _header(words: dict[str, Any]) -> bytes:
+    """The payload `["header", {...}]`; what is the same in all logs is packed once, since many are made at a time."""
+    packer = msgpack.Packer(autoreset=False)
+    packer.pack_array_header(2)
+    packer.pack("header")
+    packer.pack_map_header(len(words) + 2)
+    for key, word in words.items():
+        packer.pack(key)
+        packer.pack(word)
+    packed: bytes = packer.bytes()
+    return packed + _SAME
+
+
+_COLUMNS = {table: [(each.name, each.type) for each in due] for table, due in LOGGED.items()}
+_SAME = b"".join(map(msgpack.packb, ("byte_order", sys.byteorder, "columns", _COLUMNS)))
 
 
 def _chunk(table: str, rows: list[tuple[Any, ...]]) -> list[Any]:

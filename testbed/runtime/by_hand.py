@@ -300,7 +300,7 @@ class ByHand:
         """Fork a process that was killed."""
         life = self._lives[process]
         life.begin_next()
-        self._processes.spawn(process, life.number)
+        self._processes.spawn([process], life.number)
 
     def _heal(self, order: Order, at_s: float) -> set[tuple[str, str, int]]:
         self._date_heal(order, at_s)

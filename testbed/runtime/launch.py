@@ -57,7 +57,7 @@ from testbed.runtime.wire import (
     Stop,
 )
 from testbed.scenario.fault_plan import fault_plan
-from testbed.scenario.process_map import process_map
+from testbed.scenario.process_map import homes, process_map
 from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import Link, Topology
 from testbed.traffic.plan import Plan
@@ -71,6 +71,7 @@ PROGRESS_S = 0.25  # between two calls of the progress display
 BIRTH_LEAD_S = 0.05  # from telling a process that was started anew to begin until it is to
 BIRTH_WAIT_S = 2.0  # for those that are just being started as the run ends
 LAST_WORDS_S = 1.0  # longest wait for what a process said before a fault killed it
+GATHER_S = 0.005  # between two looks while all start: to wake up for each word of each takes them their time
 LOOK_MS = 50  # longest wait of the launcher: so soon it notices Ctrl-C and a nursery that has died
 
 
@@ -245,12 +246,20 @@ class _Launcher:
         self._processes.begin(orders, factory)
         self._await_start(until_s, "be ready to fork", lambda: set() if state.nursery_ready else {NURSERY})
         began_s = time.monotonic()
-        for name in self._homes:
-            self._processes.spawn(name)
+        self._processes.spawn(list(self._homes))
         self._await_start(until_s, "say that they are ready", lambda: self._names - state.endpoints.keys())
-        self._tell_all(Directory(state.endpoints))
+        self._tell_peers()
         self._await_start(until_s, "greet all their peers", lambda: self._names - state.greeted)
         return time.monotonic() - began_s
+
+    def _tell_peers(self) -> None:
+        """Tell each process where its peers are; a hundred times a hundred addresses would take their time."""
+        endpoints, topology = self._state.endpoints, self._world.topology
+        home_of = homes(self._homes)
+        for name, nodes in self._homes.items():
+            peers = {home_of[link.target] for node in nodes for link in topology.outgoing(node)}
+            peers |= {home_of[link.source] for node in nodes for link in topology.incoming(node)}
+            self._control.send(name, Directory({each: endpoints[each] for each in sorted(peers)}))
 
     # --- faults of processes --------------------------------------------------------------------------------
 
@@ -359,6 +368,7 @@ class _Launcher:
             if time.monotonic() > until_s:
                 waiting = [Death(node, "alive", 0.0, self._processes.tail(node)) for node in sorted(absent)]
                 raise RunError(self._told(f"did not {what} within {START_WAIT_S:.0f} s", waiting))
+            time.sleep(GATHER_S)
 
     def _told(self, what: str, about: list[Death]) -> str:
         """A line for each process, and what it last said."""

@@ -26,7 +26,7 @@ from testbed.runtime.collector import stop_collector
 from testbed.runtime.control import ControlClient
 from testbed.runtime.live import SEND_S, Host, RoleFactory
 from testbed.runtime.ordered import Ordered
-from testbed.runtime.sockets import DEAD_LINGER_MS, Sockets, bind_address, open_context
+from testbed.runtime.sockets import DEAD_LINGER_MS, Peer, Sockets, bind_address, open_context
 from testbed.runtime.timer_calibration import time_waits, timer_row
 from testbed.runtime.wire import (
     GREETING,
@@ -51,7 +51,7 @@ from testbed.scenario.process_map import homes
 
 SETTLE_S = 2.0  # longest wait for messages that were sent before all had stopped
 GREET_S = 1.0  # longest wait of one that was started anew for the greetings of those that live
-LOOK_S = 0.2  # between two looks whether the parent still lives, while waiting for the launcher
+LOOK_S = 1.0  # between two looks whether the parent still lives, while waiting for the launcher
 
 Word = TypeVar("Word", bound=Control)
 
@@ -107,7 +107,9 @@ class NodeProcess:
             world.scenario.live.transport, orders.sockets, file_name(name) + life_suffix(life)
         )
         self._sockets = Sockets(self._context, name, address, self._control.socket)
-        self._heard: set[str] = set()  # peers that have greeted us
+        self._to_greet: dict[str, Peer] = {}  # by their processes
+        self._to_hear: set[str] = set()  # the processes that are to greet us
+        self._heard: set[str] = set()  # those that have
         self._is_greeted = False
         self._host = Host(name, world, self._sockets, self._on_control, life=life, die=self._die)
         self._logs: list[LogWriter] = []
@@ -124,8 +126,9 @@ class NodeProcess:
             Exception: whatever a role raised.
         """
         self._control.send(Ready(self._name, self._sockets.endpoint, os.getpid()))
-        self._greet(self._await(Directory))
-        self._host.build(make_role)
+        self._connect(self._await(Directory))
+        self._host.build(make_role)  # meanwhile the paths come up
+        self._greet()
         self._control.send(Greeted(self._name))
         start = self._await(Start)
         stop_collector()
@@ -135,22 +138,23 @@ class NodeProcess:
         self._host.run(start, self._beat, self._homes)
         self._end()
 
-    def _greet(self, directory: Directory) -> None:
-        """Greet every peer, and hear from all that greet us: then each path is known to carry messages."""
+    def _connect(self, directory: Directory) -> None:
+        """Open the paths to all peers that live."""
         targets, senders = self._host.peers()
-        greeted: set[str] = set()
         for target in sorted(targets):
             home = self._homes[target]
-            if home not in directory.endpoints:
+            if home in directory.endpoints:
+                self._to_greet[home] = self._sockets.connect(target, directory.endpoints[home])
+            else:
                 self._sockets.expect(target)
-                continue
-            peer = self._sockets.connect(target, directory.endpoints[home])
-            if home not in greeted:
-                greeted.add(home)
-                self._sockets.send(peer, pack_control(Hello(self._name)))
-        sources = {self._homes[sender] for sender in senders} & directory.endpoints.keys()
+        self._to_hear = {self._homes[sender] for sender in senders} & directory.endpoints.keys()
+
+    def _greet(self) -> None:
+        """Greet every peer, and hear from all that greet us: then each path is known to carry messages."""
+        for peer in self._to_greet.values():
+            self._sockets.send(peer, pack_control(Hello(self._name)))
         until_s = time.monotonic() + GREET_S if self._life else math.inf  # in a run some may be stopped
-        while (not sources <= self._heard or self._sockets.waiting) and time.monotonic() < until_s:
+        while (not self._to_hear <= self._heard or self._sockets.waiting) and time.monotonic() < until_s:
             self._wait()
             self._sockets.retry()
         self._is_greeted = True

@@ -3,8 +3,8 @@
 It has imported and built what nodes need, and opens neither a thread nor a ZeroMQ context, which a fork would not
 survive. The launcher talks to it over a socket of whole packets on its standard input, each a msgpack array:
 
-    launcher -> nursery   ["begin", orders]   ["spawn", node, how often it was spawned before]
-    nursery -> launcher   ["ready"]   ["spawned", node, pid]   ["exited", node, pid, exit code or -signal]
+    launcher -> nursery   ["begin", orders]   ["spawn", [[node, how often it was spawned before], ...]]
+    nursery -> launcher   ["ready"]   ["spawned", [[node, pid], ...]]   ["exited", node, pid, exit code or -signal]
 
 A node may be spawned again once its process has ended. When the launcher closes the socket, or dies, the nursery
 kills its own children and ends; and they die with it, however it dies.
@@ -32,7 +32,7 @@ from testbed.record.split_file import load_split
 from testbed.roles.build import World
 from testbed.runtime.live import RoleFactory
 from testbed.runtime.node import NodeProcess, Orders
-from testbed.runtime.parenthood import die_with_parent, set_process_name
+from testbed.runtime.parenthood import die_with_parent, end_timer_slack, set_process_name
 from testbed.scenario.load import load_scenario
 from testbed.scenario.process_map import process_map
 from testbed.scenario.topology import build_topology
@@ -82,11 +82,16 @@ class Nursery:
             if words is None:
                 self._kill_all()
                 return None
-            if self._spawn(words[1]):
-                return str(words[1]), int(words[2])
+            spawned = []
+            for node, life in words[1]:
+                pid = self._spawn(node)
+                if pid == 0:
+                    return node, life
+                spawned.append((node, pid))
+            self.tell("spawned", spawned)
 
-    def _spawn(self, node: str) -> bool:
-        """Fork; returns whether this is the child."""
+    def _spawn(self, node: str) -> int:
+        """Fork; returns the pid of the child, and 0 in it."""
         parent = os.getpid()
         pid = os.fork()
         if pid == 0:
@@ -96,10 +101,9 @@ class Nursery:
             os.close(self._wake_write)
             self._launcher.close()
             die_with_parent(parent)
-            return True
-        self._children[pid] = node
-        self.tell("spawned", node, pid)
-        return False
+        else:
+            self._children[pid] = node
+        return pid
 
     def _report_ends(self) -> None:
         for pid, node in list(self._children.items()):
@@ -130,15 +134,31 @@ def main() -> None:
         ArmFolder(Path(begin["folder"])), Path(begin["sockets"]), begin["control"], begin["header"]
     )
     world = _world(orders.folder)
+    processes = process_map(world.scenario, world.topology)
     make_role = _role_factory(begin["factory"])
-    gc.freeze()  # what all nodes share is not touched by their collections, so its pages stay shared
+    end_timer_slack()
+    _share_memory()
     nursery.tell("ready")
     born = nursery.serve()
     if born is not None:
-        _be(*born, orders, world, make_role)
+        _be(*born, orders, world, processes, make_role)
 
 
-def _be(name: str, life: int, orders: Orders, world: World, make_role: RoleFactory) -> None:
+def _share_memory() -> None:
+    """What all nodes share is not to be touched by collections of theirs, so that its pages stay shared."""
+    gc.collect()
+    gc.freeze()
+    gc.disable()  # in the nodes as well, which collect once before they begin
+
+
+def _be(
+    name: str,
+    life: int,
+    orders: Orders,
+    world: World,
+    processes: dict[str, tuple[str, ...]],
+    make_role: RoleFactory,
+) -> None:
     """Live as this process. An exception leaves its traceback in the node's stderr file, and exit status 1.
 
     A mistake of the user's policy leaves its message alone, and an exit status that the launcher knows it by.
@@ -147,7 +167,6 @@ def _be(name: str, life: int, orders: Orders, world: World, make_role: RoleFacto
     set_process_name(name)
     code = 1
     try:
-        processes = process_map(world.scenario, world.topology)
         NodeProcess(name, orders, world, processes, life).live(make_role)
         code = 0
     except PolicyError as error:
@@ -175,7 +194,9 @@ def _redirect(path: Path) -> None:
 def _world(folder: ArmFolder) -> World:
     (scenario,) = load_scenario(folder.scenario).arms.values()
     scaled = scenario.scaled()
-    return World(scaled, build_topology(scaled), build_plan(scaled), load_split(folder))
+    topology = build_topology(scaled)
+    topology.outgoing("")  # sorts the links by their ends, once for all nodes
+    return World(scaled, topology, build_plan(scaled), load_split(folder))
 
 
 def _role_factory(import_path: str) -> RoleFactory:

@@ -1,4 +1,4 @@
-"""How processes of a live run know each other on the host: death with the parent, and who is who.
+"""What processes of a live run ask of the kernel: death with the parent, who is who, waking on time.
 
 Linux only. A pid alone may be given to another process later; with its start time it names one process.
 """
@@ -14,6 +14,7 @@ from testbed.errors import RunError
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_NAME = 15
+_PR_SET_TIMERSLACK = 29
 _START_TIME = 19  # of the fields behind the name in /proc/PID/stat; the 22nd of all
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -34,6 +35,11 @@ def die_with_parent(parent: int) -> None:
 def set_process_name(name: str) -> None:
     """What `ps` and `top` call this process; the kernel keeps the first 15 bytes."""
     _libc.prctl(_PR_SET_NAME, ctypes.c_char_p(name.encode()), 0, 0, 0)
+
+
+def end_timer_slack() -> None:
+    """Have the kernel wake this process when it asks to be woken, and what it forks; it may else do so 50 us later."""
+    _libc.prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)  # nanoseconds
 
 
 def start_ticks(pid: int) -> int | None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any, NamedTuple
@@ -25,6 +27,8 @@ PROCESSES_FILE = "processes.json"
 TAIL_LINES = 12  # of a dead process's standard error: a traceback's end
 NURSERY = "nursery"  # its name where nodes have theirs
 TERM_WAIT_S = 1.0  # from asking to end until killing
+BATCH = 16  # processes that are forked before the nursery says so
+SAVE_S = 0.05  # between two times of writing down who is who, while more and more are
 # numpy's linear algebra starts a thread per core when it is imported, and none of them would survive a fork
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
@@ -59,6 +63,7 @@ class Processes:
         self._folder = folder
         self._known: dict[str, dict[str, Any]] = {}
         self._is_saved = False
+        self._saved_at_s = -math.inf
         self.alive: dict[str, int] = {}
         self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         path = os.pathsep.join(each or os.getcwd() for each in sys.path)
@@ -90,9 +95,10 @@ class Processes:
         }
         self._tell("begin", words)
 
-    def spawn(self, node: str, life: int = 0) -> None:
-        """Have a node forked, so often after the first time."""
-        self._tell("spawn", node, life)
+    def spawn(self, nodes: Sequence[str], life: int = 0) -> None:
+        """Have nodes forked, so often after the first time."""
+        for batch in range(0, len(nodes), BATCH):
+            self._tell("spawn", [(node, life) for node in nodes[batch : batch + BATCH]])
 
     def wake(self, node: str) -> None:
         """Let a process go on that has stopped itself; harmless where it has not."""
@@ -111,8 +117,9 @@ class Processes:
             if words[0] == "ready":
                 ready = True
             elif words[0] == "spawned":
-                self.alive[words[1]] = words[2]
-                self._note(words[1], words[2])
+                for node, pid in words[1]:
+                    self.alive[node] = pid
+                    self._note(node, pid)
             elif words[0] == "exited":
                 self.alive.pop(words[1], None)
                 exits.append(Exit(*words[1:]))
@@ -121,7 +128,8 @@ class Processes:
         if end is not None:
             code = end.si_status if end.si_code == os.CLD_EXITED else -end.si_status
             exits.append(Exit(NURSERY, self._nursery.pid, code))
-        self._save()
+        if time.monotonic() >= self._saved_at_s + SAVE_S:  # the launcher comes by again soon
+            self._save()
         return ready, exits
 
     def close(self) -> None:
@@ -167,6 +175,7 @@ class Processes:
         fresh.write_text(json.dumps({"launcher": launcher, **self._known}, indent=1) + "\n")
         fresh.replace(path)
         self._is_saved = True
+        self._saved_at_s = time.monotonic()
 
     def _tell(self, *words: Any) -> None:
         try:

@@ -44,7 +44,7 @@ class Ready(NamedTuple):
 
 
 class Directory(NamedTuple):
-    """The launcher to all: where every process receives. In the middle of a run: where one that was started anew does."""
+    """The launcher to a process: where its peers receive. In the middle of a run: where one that was started anew does."""
 
     endpoints: dict[str, str]
 
