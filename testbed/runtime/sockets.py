@@ -8,8 +8,10 @@ ZeroMQ loses quietly where it is left to its defaults, so every option is said a
   ledgers have been exchanged and nothing is left to send.
 - `MAXMSGSIZE` refuses a frame that no peer of ours would send.
 
-A busy process waits thousands of times a second, and the poller of ZeroMQ rounds to whole milliseconds besides. So
-waiting goes by the kernel's epoll on the sockets' own descriptors and on a timer descriptor, at a third of the price.
+A busy process waits thousands of times a second, and the poller of ZeroMQ rounds to whole milliseconds besides, as
+those of the kernel that Python offers do, all but `select`. So waiting goes by `select` on the sockets' own descriptors. The
+process is to ask the kernel for no slack of its timers (see `parenthood.py`), else it wakes some 50 us later. A timer
+descriptor beside an epoll is as precise, but an idle process then takes twice the time to go to sleep and wake up.
 Such a descriptor only says that a socket has news, and stops saying so once the news is looked at, by whatever call.
 Hence two rules: `receive` goes on until nothing is left; and whoever sends on the control socket, whose news that may
 take in, reads it before the next wait.
@@ -17,7 +19,6 @@ take in, reads it before the next wait.
 
 from __future__ import annotations
 
-import math
 import select
 import time
 from collections import deque
@@ -29,7 +30,6 @@ import zmq
 from zmq import zmq_poll
 
 from testbed.errors import RunError
-from testbed.runtime.timer_descriptor import TimerDescriptor
 
 QUEUED_FRAMES = 100_000  # high-water mark of each end; ten seconds of a frame a pass at the shortest spacing
 DEAD_LINGER_MS = 100  # the same for a peer that is dead, or where the process itself is to die
@@ -41,6 +41,7 @@ PATH_BYTES = 107  # longest path of a Unix socket on Linux, without its final ze
 # As plain numbers: the library's enumerations cost more than the calls that take them.
 _READ = int(zmq.POLLIN)
 _AT_ONCE = int(zmq.DONTWAIT)
+_NONE: tuple[int, ...] = ()
 
 
 def open_context(peers: int) -> zmq.Context[zmq.Socket[bytes]]:
@@ -182,11 +183,8 @@ class Sockets:
         self._control = control
         self.endpoint = self._pull.get_string(zmq.LAST_ENDPOINT).rstrip("\0")
         self._pulled: list[tuple[zmq.backend.Socket, int]] = [(self._pull, _READ)]
-        self._timer = TimerDescriptor()
-        self._pull_fd, self._control_fd = (_descriptor(each) for each in (self._pull, control))
-        self._epoll = select.epoll()
-        for descriptor in (self._pull_fd, self._control_fd, self._timer.fd):
-            self._epoll.register(descriptor, select.EPOLLIN)
+        self._pull_fd, self._control_fd = _descriptor(self._pull), _descriptor(control)
+        self._descriptors = (self._pull_fd, self._control_fd)
         self.waiting: list[Peer] = []
         self._connected: dict[str, Peer] = {}
         self.peers: dict[str, Peer] = {}
@@ -263,19 +261,19 @@ class Sockets:
 
         A past instant only looks. What has news then stands in `frames_readable` and `control_readable`.
         """
-        if self.waiting:
-            until_s = min(until_s, time.monotonic() + RETRY_S)
-        if until_s <= time.monotonic():
-            self._look(0)
-            return
-        if self._timer.armed_at_s != until_s:
-            self._timer.arm(until_s)
-        self._look(-1)
+        left_s = until_s - time.monotonic()
+        if self.waiting and left_s > RETRY_S:
+            left_s = RETRY_S
+        # rounded up to whole microseconds: one that woke early would find nothing due
+        found, _, _ = select.select(self._descriptors, _NONE, _NONE, left_s if left_s > 0.0 else 0.0)
+        self.frames_readable = self._pull_fd in found
+        self.control_readable = self._control_fd in found
 
     def sleep_until(self, at_s: float) -> None:
         """Sleep until this instant of `time.monotonic`, deaf to the sockets."""
-        if at_s > time.monotonic():
-            self._timer.sleep_until(at_s)
+        left_s = at_s - time.monotonic()
+        if left_s > 0.0:
+            time.sleep(left_s)
 
     @property
     def would_blocks(self) -> int:
@@ -286,20 +284,7 @@ class Sockets:
         """Close all but the control socket, which is not ours; frames on their way get the linger."""
         for peer in self._connected.values():
             peer.close(linger_ms)
-        self._epoll.close()
         self._pull.close()
-        self._timer.close()
-
-    def _look(self, timeout_s: int) -> None:
-        """Wait that long (0: not at all, -1: for ever) for news."""
-        self.frames_readable = self.control_readable = False
-        for descriptor, _ in self._epoll.poll(timeout_s):
-            if descriptor == self._pull_fd:
-                self.frames_readable = True
-            elif descriptor == self._control_fd:
-                self.control_readable = True
-            else:
-                self._timer.armed_at_s = math.inf  # it has fired: even the same instant needs arming anew
 
 
 def _nowhere(frame: bytes, flags: int) -> object:
