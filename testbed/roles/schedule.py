@@ -30,6 +30,10 @@ class Schedule:
             self.next_at_s = self.phase_s + self._count * self.period_s
         return self.next_at_s
 
+    def after_s(self, periods: int) -> float:
+        """The instant so many periods after the coming one."""
+        return self.phase_s + (self._count + periods) * self.period_s
+
     def passed(self, now_s: float) -> float:
         """Mark the coming instant as done at `now_s`, skip those missed, and return the next."""
         self._count += 1

@@ -7,7 +7,7 @@ Messages seen: `Request` and `Probe` from leaves, `Cancel`, and `Setting` from t
 works or what it tells. A request that could never fit into the memory is answered FAILED at once; one that fails as a
 fault has it, when its time is up, and it sees no service meanwhile.
 
-Timers: `step`; `fail`, when the next request fails; `sample` records the truth; `report` tells the leaves, where their policy reads reports.
+Timers: `step`; `fail`, when the next request fails; `sample` records the truth, of a server without work now and then for many instants at once; `report` tells the leaves, where their policy reads reports.
 
 Where the leaves join idle queues there is no timer: a server reports when it runs out of work, to one leaf at random,
 in whose queue it then stands; when another leaf gives it a request it reports there once more, and stands in none.
@@ -38,6 +38,7 @@ from testbed.serving.latency_memory import LatencyMemory
 from testbed.serving.service import Served, ServiceModel
 
 COMPLETED = int(Outcome.COMPLETED)
+QUIET_SAMPLES = 10  # taken at once by a server without work, which else would be woken up for each alone
 
 
 class Server:
@@ -74,6 +75,7 @@ class Server:
         self._name = name
         self._service = service
         self._samples = samples
+        self._is_quiet = False  # idle, and the coming samples are taken later
         self._reports = reports
         self._changes = changes
         self._first_tokens = first_tokens
@@ -101,6 +103,8 @@ class Server:
     def on_message(self, source: str, message: Message | Notice) -> None:
         """Take a request, a probe, a cancellation, or what a fault sets."""
         if isinstance(message, Request):  # the one of every request, before all else
+            if self._is_quiet:
+                self._end_quiet()
             self._on_request(source, message)
             return
         match message:
@@ -111,6 +115,7 @@ class Server:
             case Poll():
                 self._send_report([source])
             case Setting():
+                self._sample_quiet(self._env.now_s())
                 self._on_setting(message)
             case _:
                 raise RuntimeError(f"{self._name}: {message} from {source}: not for a server")
@@ -130,6 +135,7 @@ class Server:
 
     def stop(self, *, killed: bool = False) -> None:
         """The run is over, or the server dies: record what is still here."""
+        self._sample_quiet(self._env.now_s())
         for served in self._service.open():
             self._record(served)
 
@@ -278,7 +284,30 @@ class Server:
                 self._env.set_timer("step", next_at_s)
 
     def _sample(self) -> None:
+        """Sample now. What is idle stays as it is until work comes: then many samples are taken at once, later."""
         now_s = self._env.now_s()
+        if self._is_quiet:
+            self._sample_quiet(now_s)
+        else:
+            self._record_sample(now_s)
+            self._samples.passed(now_s)
+        self._is_quiet = not self._leaf_of and self._step_at_s == float("inf")
+        self._env.set_timer("sample", self._samples.after_s(QUIET_SAMPLES - 1 if self._is_quiet else 0))
+
+    def _sample_quiet(self, now_s: float) -> None:
+        """Take the samples that were left while nothing changed, if so."""
+        while self._is_quiet and self._samples.next_at_s <= now_s:
+            at_s = self._samples.next_at_s
+            self._record_sample(at_s)
+            self._samples.passed(at_s)
+
+    def _end_quiet(self) -> None:
+        """Work comes: sample each on time again."""
+        self._sample_quiet(self._env.now_s())
+        self._is_quiet = False
+        self._env.set_timer("sample", self._samples.next_at_s)
+
+    def _record_sample(self, now_s: float) -> None:
         service = self._service
         tokens = self._tokens_left(now_s)  # first: does what is due now
         self._env.record(
@@ -287,7 +316,6 @@ class Server:
              *tokens, service.kv_fraction(now_s),
              service.busy_s(now_s), self._arrivals),
         )  # fmt: skip
-        self._env.set_timer("sample", self._samples.passed(now_s))
 
     def _report(self) -> None:
         assert self._reports is not None

@@ -19,7 +19,7 @@ from testbed.roles.messages import (
     Setting,
 )
 from testbed.roles.schedule import Schedule
-from testbed.roles.server import Server
+from testbed.roles.server import QUIET_SAMPLES, Server
 from testbed.serving.batch import Batch
 from testbed.serving.profile import PROFILES
 from testbed.serving.service import fixed_work
@@ -112,6 +112,36 @@ def test_samples_are_the_truth():
     assert row[:5] == ("us/server-1", 0.1, 2, 1, (3,))
     assert row[9] == 3
     assert env.timers["sample"] == pytest.approx(0.2)
+
+
+def test_an_idle_server_is_woken_for_many_samples_at_once_and_none_is_missing():
+    """They are taken before the next request counts, at the instants that they would have had, and then on time again."""
+    env = FakeEnvironment()
+    server = make_server(env)
+
+    fire(env, server, "sample")
+    assert env.timers["sample"] == pytest.approx(0.1 + 0.1 * QUIET_SAMPLES)
+    env.at_s = 0.55
+    server.on_message("us/leaf-1", request(1))
+
+    rows = env.rows_of("samples")
+    assert [row[1] for row in rows] == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.5])
+    assert {(row[2], row[3], row[9]) for row in rows} == {(0, 0, 0)}
+    assert env.timers["sample"] == pytest.approx(0.6)
+    fire(env, server, "sample")
+    assert env.rows_of("samples")[-1][2:4] == (0, 1)
+    assert env.timers["sample"] == pytest.approx(0.7)
+
+
+def test_an_idle_server_takes_the_samples_that_it_left_as_it_stops():
+    env = FakeEnvironment()
+    server = make_server(env)
+    fire(env, server, "sample")
+
+    env.at_s = 0.35
+    server.stop()
+
+    assert [row[1] for row in env.rows_of("samples")] == pytest.approx([0.1, 0.2, 0.3])
 
 
 def test_reports_go_to_the_leaves_where_they_are_read():
