@@ -42,17 +42,19 @@ class Accounts:
         for end in self.receiving.values():
             end.fold(self.bins)
         gauges = {name: environment.role.gauges() for name, environment in self._environments.items()}
-        top = max((index for index, count in enumerate(self.bins) if count), default=None)
+        is_late = any(self.bins)  # or nothing was handed over at all
+        top = max(index for index, count in enumerate(self.bins) if count) if is_late else 0
         beat = Beat(
             node=self._name,
             at_s=now_s,
             gauges=gauges,
             idle=self._is_idle(held),
             sent=sum(end.totals()[0] for end in self.sending),
-            lateness_p99_s=0.0 if top is None else percentile_s(self.bins, 0.99),
-            lateness_max_s=0.0 if top is None else bin_end_s(top),
+            lateness_p99_s=percentile_s(self.bins, 0.99) if is_late else 0.0,
+            lateness_max_s=bin_end_s(top) if is_late else 0.0,
         )
-        self.bins = [0] * BIN_COUNT
+        if is_late:
+            self.bins = [0] * BIN_COUNT
         return beat
 
     def write_rows(self, now_s: float, would_blocks: int, *, is_last: bool = False) -> None:

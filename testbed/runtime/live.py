@@ -25,6 +25,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from heapq import heappop
 
 from testbed.links.link import DelayLine
@@ -45,7 +46,7 @@ from testbed.scenario.fault_plan import fault_plan
 from testbed.scenario.topology import Link, root_name
 from testbed.traffic.surge import surge, surge_of_root
 
-BEAT_S = 0.5  # wall time between two beats to the launcher
+BEAT_S = 1.0  # wall time between two beats to the launcher, at most
 LAST_BEAT_S = 0.1  # once the run has had its duration, and ends when all are idle
 ROW_S = 1.0  # scenario time between two rows of what links and process did
 LEAST_ROW_S = (
@@ -277,10 +278,9 @@ class Host:
         for environment in self._environments.values():
             environment.role.start()
         self._flush()
-        phase = self._phase()
         # a later life has news that came while it waited to begin, and beats take them in
-        self._next_beat_s = start.born_at_s + (0.0 if self._life else BEAT_S * phase)
-        self._next_row_s = start.born_at_s + self._row_s * (1.0 + phase)
+        self._next_beat_s = start.born_at_s + (0.0 if self._life else BEAT_S * self._phase)
+        self._next_row_s = start.born_at_s + self._row_s * (1.0 + self._phase)
 
     def _of_this_life(
         self, environment: LiveEnvironment, changes: list[Change], start: Start, processes: Mapping[str, str]
@@ -356,6 +356,7 @@ class Host:
             if change.at_s <= self._resumed_at_s:
                 self._end_life(environment, change, self._resumed_at_s)
 
+    @cached_property
     def _phase(self) -> float:
         """This process's share of a period, from 0 to 1: chores of many processes at one instant would be a stall."""
         nodes = list(self._world.topology.nodes)
@@ -381,12 +382,14 @@ class Host:
             sockets.control_readable = False
             self._on_control()
         now_s = self._clock() - self._origin_s
-        if now_s >= self._next_beat_s:
-            did_something = True
-            self._beat(now_s)
         if now_s >= self._next_row_s:
             did_something = True
             self._write_rows(now_s)
+            if self._next_beat_s < now_s + BEAT_S / 2:  # soon due: one wake-up does for both
+                self._next_beat_s = now_s
+        if now_s >= self._next_beat_s:
+            did_something = True
+            self._beat(now_s)
         return did_something
 
     def take(self, frame: bytes) -> None:
@@ -525,7 +528,10 @@ class Host:
 
     def _beat(self, now_s: float) -> None:
         """Tell the launcher how the process fares."""
-        self._next_beat_s = now_s + (BEAT_S if now_s < self._duration_s else LAST_BEAT_S)
+        if now_s >= self._duration_s:
+            self._next_beat_s = now_s + LAST_BEAT_S
+        else:
+            self._next_beat_s = min(now_s + BEAT_S, self._duration_s + LAST_BEAT_S * self._phase)
         self._send_beat(self._accounts.take_beat(now_s, self.line.held()))
 
     def _write_rows(self, now_s: float) -> None:
