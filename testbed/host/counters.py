@@ -20,6 +20,7 @@ PRESSURE = "proc/pressure/cpu"
 STAT = "proc/stat"
 SWAP = "proc/vmstat"
 _READ_BYTES = 65536
+_PER_S = os.sysconf("SC_CLK_TCK")
 _BUSY = (0, 1, 2, 5, 6)  # user, nice, system, irq, softirq: of the fields of /proc/stat; guests are in user
 _STOLEN = 7
 CLOSE_S = 1e-4  # two readings of a clock so near to each other that nothing came between
@@ -131,9 +132,8 @@ def _processor_times_s(text: str) -> tuple[float, float]:
     if not fields or fields[0] != "cpu":
         return math.nan, math.nan
     ticks = [int(field) for field in fields[1:]]
-    per_s = os.sysconf("SC_CLK_TCK")
-    stolen_s = ticks[_STOLEN] / per_s if len(ticks) > _STOLEN else math.nan
-    return sum(ticks[place] for place in _BUSY) / per_s, stolen_s
+    stolen_s = ticks[_STOLEN] / _PER_S if len(ticks) > _STOLEN else math.nan
+    return sum(ticks[place] for place in _BUSY) / _PER_S, stolen_s
 
 
 def _throttled(text: str) -> tuple[float, float] | None:
@@ -151,5 +151,13 @@ def _throttled(text: str) -> tuple[float, float] | None:
 
 
 def _swapped_pages(text: str) -> float:
-    words = dict(line.split() for line in text.splitlines() if line.startswith(("pswpin ", "pswpout ")))
-    return float(sum(map(int, words.values()))) if words else math.nan
+    """Of two lines among two hundred, which are found without taking the others apart: half of a reading was that."""
+    counts = [_count_after(text, "pswpin "), _count_after(text, "pswpout ")]
+    known = [count for count in counts if count is not None]
+    return float(sum(known)) if known else math.nan
+
+
+def _count_after(text: str, word: str) -> int | None:
+    """The number behind a word that begins a line; None where no line begins so."""
+    _, found, rest = f"\n{text}".partition(f"\n{word}")
+    return int(rest.partition("\n")[0]) if found else None

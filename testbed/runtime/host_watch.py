@@ -13,7 +13,7 @@ from testbed.errors import RunError
 from testbed.record.run_folder import ArmFolder
 
 NAME = "host-watcher"
-END_WAIT_S = 2.0  # from closing its input until killing it; it looks every 40 ms
+END_WAIT_S = 2.0  # from closing its input until killing it; it looks every 0.2 s
 
 
 class HostWatch:
