@@ -10,11 +10,11 @@ import pytest
 from rich.console import Console
 
 from testbed.analysis.summary import summarize_arm, summarize_run
+from testbed.console.resolved_plan import describe
 from testbed.experiment import run_arm
 from testbed.record.read import read_tables
 from testbed.record.run_folder import ArmFolder
 from testbed.scenario.load import load_scenario
-from testbed.theory.check import describe
 
 INCIDENTS = Path(__file__).parents[1] / "scenarios" / "incidents"
 STAGED = sorted(INCIDENTS.glob("*.yaml"))

@@ -126,6 +126,20 @@ def test_roles_policies_links_and_servers_touch_no_socket_clock_or_file():
     assert touching == []
 
 
+def test_theory_and_analysis_print_nothing():
+    """They give numbers and words; `console` and the tables of checks and findings make pages of them."""
+    printing = [
+        f"{name} imports {other}"
+        for name, tree in MODULES.items()
+        if name.split(".")[1:2]
+        and name.split(".")[1] in ("scenario", "traffic", "record", "runtime", "theory", "analysis")
+        for other in imported(tree)
+        if other.split(".")[0] in ("rich", "typer")
+    ]
+
+    assert printing == []
+
+
 @pytest.mark.parametrize(
     ("module", "heavy"),
     [

@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from testbed.analysis.summary import summarize_arm, summarize_run
+from testbed.console.resolved_plan import describe
 from testbed.errors import RunError
 from testbed.experiment import run_arm
 from testbed.record.read import read_tables
@@ -17,7 +18,6 @@ from testbed.record.run_folder import ArmFolder
 from testbed.scenario.load import load_scenario
 from testbed.scenario.shorten import with_duration
 from testbed.scenario.topology import build_topology
-from testbed.theory.check import describe
 from testbed.traffic.plan import build_plan
 
 CHECKOUT = Path(__file__).parents[1]

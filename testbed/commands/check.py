@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from testbed.commands.options import ArmNames, Overrides, ScenarioPath, Seed, console
+from testbed.console.resolved_plan import describe
 from testbed.scenario.overrides import load_file
-from testbed.theory.check import describe
 
 
 def check(

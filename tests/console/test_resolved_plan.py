@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from testbed.console.resolved_plan import describe, sections
+from testbed.console.section import Section
 from testbed.scenario.load import scenario_from_text
 from testbed.scenario.schema import Scenario
-from testbed.theory.check import Section, describe, sections
 from tests.traffic.scenes import HERDING, herding, one_line, scene
 
 ARMS = """
