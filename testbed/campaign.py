@@ -77,6 +77,8 @@ def run_seeds(
         options = Options(orders.engine, orders.duration_s, changed, orders.figures)
         finished.append(run_scenario(file, folder, options, partial(ProgressDisplay, console)))
         print_summary(console, finished[-1].summary)
+        if finished[-1].skipped:
+            console.print(f"not run: {', '.join(finished[-1].skipped)}", highlight=False, markup=False)
         if orders.null:
             limit_s = _least_limit_s(load_file(scenario, orders.overrides, each_seed, list(orders.arms)))
             print_overheads(console, folder, finished[-1].summary, limit_s)

@@ -73,7 +73,7 @@ class Options:
 
 @dataclass
 class Finished:
-    """What came of a run: its folder, its summary, and whether the user stopped it."""
+    """What came of a run: its folder, its summary, whether the user stopped it, and the arms that were then not run."""
 
     folder: RunFolder
     summary: dict[str, Any]

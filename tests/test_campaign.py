@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from rich.console import Console
@@ -13,7 +14,8 @@ from testbed import campaign
 from testbed.analysis.scale import compare_scales
 from testbed.campaign import Orders, without_oracles
 from testbed.errors import InterruptError, RunError
-from testbed.experiment import new_folder
+from testbed.experiment import Finished, new_folder
+from testbed.record.run_folder import RunFolder
 from tests.test_command_line import TEXT, folder, run  # noqa: F401
 
 
@@ -90,6 +92,19 @@ def test_a_failure_of_the_world_leaves_the_other_scenarios_alone_but_the_user_st
 
     assert (ended, tried) == (status, begun)
     assert f"testbed: {error}\n" in console.file.getvalue()
+
+
+def test_arms_that_an_interruption_left_out_are_named(folder, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(campaign, "print_summary", lambda console, summary: None)
+    stopped = partial(Finished, summary={"arms": {}}, interrupted=True, skipped=["weighted"])
+    monkeypatch.setattr(campaign, "run_scenario", lambda file, folder, *rest: stopped(folder))
+    console = Console(file=io.StringIO(), width=200)
+    orders = Orders("virtual", (), None, [], None, 1, False, False)
+
+    status, _ = campaign.run_seeds(console, folder / "small.yaml", RunFolder(folder / "out"), orders)
+
+    assert status == 130
+    assert console.file.getvalue() == "not run: weighted\n"
 
 
 def test_with_real_processes_a_folder_runs_without_the_arms_that_want_the_truth(folder):  # noqa: F811

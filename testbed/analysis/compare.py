@@ -61,7 +61,7 @@ class Estimate(NamedTuple):
 
 
 class FigureDifference(NamedTuple):
-    """A figure of an arm in two groups of runs, and right less left with half the width of its interval."""
+    """A figure of an arm in two groups of runs, and right less left with half the width of its interval, in its unit."""
 
     arm: str
     figure: str

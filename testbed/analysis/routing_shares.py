@@ -108,7 +108,7 @@ def report_period_s(scenario: Scenario) -> float:
 
 
 def period_edges(window: Window, period_s: float) -> Floats:
-    """Edges of whole report periods from the start of the window on; at least one period."""
+    """Edges of whole report periods from the start of the window on, seconds; at least one period, at most MOST_PERIODS."""
     period_s = max(period_s, (window.to_s - window.from_s) / MOST_PERIODS)
     count = max(1, int((window.to_s - window.from_s) / period_s * (1 + 1e-12)))
     return np.asarray(window.from_s + period_s * np.arange(count + 1), np.float64)

@@ -19,7 +19,16 @@ EXACT = 1e-9  # under virtual time: a scale that is no power of two rounds
 
 
 class ScaleFinding(NamedTuple):
-    """One figure at the two scales: in scenario time, so equal unless something does not scale."""
+    """One figure at the two scales: in scenario time, so equal unless something does not scale.
+
+    Attributes:
+        arm: its name.
+        measure: the figure's key, such as 'sojourn_s.p50'.
+        once: at the scenario's scale, in the unit of the figure.
+        doubled: the same at twice that.
+        difference: between them, as a fraction of the first.
+        tolerance: the most that it may be.
+    """
 
     arm: str
     measure: str

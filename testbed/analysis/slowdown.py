@@ -52,15 +52,18 @@ def empty_sojourns_s(requests: Table, scenario: Scenario, topology: Topology) ->
     return found
 
 
-def alone_s(profile: Profile, prompt: Floats, output: Floats) -> Floats:
-    """Time on an idle server of this profile: the steps of its prefill, the last of which makes the first token,
-    then one step for each further token, with its growing context."""
-    chunks = np.maximum(1.0, np.ceil(prompt / profile.step_tokens))
-    further = output - 1
-    context = further * prompt + further * output / 2
+def alone_s(profile: Profile, prompt_tokens: Floats, output_tokens: Floats) -> Floats:
+    """Time of requests on an idle server of this profile, seconds; all of shape (requests,).
+
+    The steps of its prefill, the last of which makes the first token, then one step for each further token, with its
+    growing context.
+    """
+    chunks = np.maximum(1.0, np.ceil(prompt_tokens / profile.step_tokens))
+    further = output_tokens - 1
+    context = further * prompt_tokens + further * output_tokens / 2
     return np.asarray(
         (chunks + further) * profile.decode_a_s
-        + profile.prefill_b_s * prompt
+        + profile.prefill_b_s * prompt_tokens
         + profile.decode_b_s * further
         + profile.decode_c_s * context
     )

@@ -44,10 +44,10 @@ class WorkRates(NamedTuple):
             + (self.output_s + self.context_s * context) * output
         )
 
-    def of_request_s(self, prompt: float, output: float) -> float:
-        """Work of one request."""
-        each_s = self.output_s + self.context_s * (prompt + output / 2)
-        return self.request_s + self.prefill_s * prompt + each_s * output
+    def of_request_s(self, prompt_tokens: float, output_tokens: float) -> float:
+        """Work of one request, seconds of a server."""
+        each_s = self.output_s + self.context_s * (prompt_tokens + output_tokens / 2)
+        return self.request_s + self.prefill_s * prompt_tokens + each_s * output_tokens
 
 
 class LineWork(NamedTuple):

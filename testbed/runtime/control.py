@@ -86,7 +86,6 @@ class ControlClient:
         Raises:
             RunError: the endpoint is none.
         """
-        self._node = node
         self.socket = context.socket(zmq.DEALER)
         set_options(self.socket)
         self.socket.set(zmq.ROUTING_ID, f"{node} {os.getpid()}".encode())
