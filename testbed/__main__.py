@@ -16,6 +16,7 @@ from importlib import import_module
 
 import typer
 
+from testbed import FORM
 from testbed.commands.options import errors
 from testbed.errors import TOLD, told
 
@@ -32,6 +33,7 @@ COMMANDS = (
     "verify",
     "bench",
     "doctor",
+    "compile",
 )
 
 
@@ -52,6 +54,10 @@ def command_line(words: Sequence[str]) -> typer.Typer:
 
 def main() -> None:
     """Run the command line; errors become one message and an exit status, never a traceback."""
+    if FORM == "stale" and "compile" not in sys.argv[1:2]:
+        errors.print(
+            "a source has changed since the modules were compiled: the sources run (scripts/compile)"
+        )
     try:
         command_line(sys.argv[1:])(standalone_mode=True)
     except TOLD as error:

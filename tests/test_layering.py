@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).parents[1] / "testbed"
 # Each name may import those before it; modules of one line may import each other. `serving`, `roles` and `scenario`
 # stand in two places: their data (profiles, messages, words) come first, what works with them later.
 ORDER = [
-    ["testbed", "testbed.errors", "testbed.draw"],
+    ["testbed", "testbed.compiled", "testbed.errors", "testbed.draw"],
     ["testbed.host"],
     ["testbed.serving.rate_curve", "testbed.serving.profile"],
     ["testbed.scenario"],
@@ -35,6 +35,7 @@ ORDER = [
     ["testbed.console"],
     ["testbed.experiment"],
     ["testbed.campaign"],
+    ["testbed.compilation"],
     ["testbed.verification"],
     ["testbed.benchmark"],
     ["testbed.commands"],

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from testbed import FORM
 from testbed.benchmark.catalogue import all_figures
 from testbed.benchmark.figure import Figure
 from testbed.benchmark.neighbours import refuse_busy_host
@@ -20,6 +21,11 @@ from testbed.errors import UsageError
 from testbed.scenario.quantity import parse_duration_s
 
 NOT_REACHED = 3
+FORMS = {
+    "compiled": "measured with compiled modules",
+    "interpreted": "measured without compiled modules: scripts/compile makes them",
+    "stale": "measured without compiled modules, since a source has changed: scripts/compile makes them",
+}
 
 
 def bench(
@@ -72,6 +78,7 @@ def _measure(full: bool, only: Sequence[str], json_: bool) -> None:
         print(json.dumps(figure_data(figures), indent=1))
     else:
         console.print(figure_table(figures))
+        console.print(FORMS[FORM])
 
 
 def _verdict(count: int, json_: bool) -> None:

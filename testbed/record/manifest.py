@@ -13,7 +13,7 @@ from typing import Any
 
 import psutil
 
-from testbed import __version__
+from testbed import FORM, __version__
 
 PACKAGES = ("pyzmq", "msgpack", "numpy", "scipy", "pyarrow", "pydantic", "PyYAML", "matplotlib", "psutil")
 
@@ -48,6 +48,7 @@ def manifest(
         # the one place for the wall clock: when a person started it
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "testbed": __version__,
+        "modules": "compiled" if FORM == "compiled" else "interpreted",
         "python": platform.python_version(),
         "packages": {package: metadata.version(package) for package in PACKAGES},
         "host": {

@@ -33,6 +33,8 @@ from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from mypy_extensions import mypyc_attr
+
 from testbed.roles.environment import LIFE_BITS, Environment
 from testbed.roles.held import Held, Waiting
 from testbed.roles.inquiries import Inquiries, Inquiry
@@ -87,6 +89,7 @@ class _Track:
         self.output_tokens = 0
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Leaf:
     """Spreads the requests of one cell over its servers; see the top of this file."""
 

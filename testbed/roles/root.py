@@ -33,6 +33,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from mypy_extensions import mypyc_attr
+
 from testbed.draw import uniform
 from testbed.roles.environment import Environment
 from testbed.roles.held import Held, Waiting
@@ -100,6 +102,7 @@ class _Open(NamedTuple):
     believed_cost: float
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Root:
     """Chooses a cell for each request; see the top of this file."""
 

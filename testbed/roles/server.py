@@ -15,6 +15,8 @@ in whose queue it then stands; when another leaf gives it a request it reports t
 
 from __future__ import annotations
 
+from mypy_extensions import mypyc_attr
+
 from testbed.roles.changes import Changes
 from testbed.roles.environment import LIFE_BITS, Environment
 from testbed.roles.failures import Failures
@@ -41,6 +43,7 @@ COMPLETED = int(Outcome.COMPLETED)
 QUIET_SAMPLES = 10  # taken at once by a server without work, which else would be woken up for each alone
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Server:
     """The fake GPU server; see the top of this file."""
 

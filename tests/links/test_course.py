@@ -397,6 +397,7 @@ def test_independent_losses_are_those_of_a_simple_link() -> None:
     ]
 
 
+@pytest.mark.interpreted
 def test_a_simple_link_has_no_course_to_pay_for() -> None:
     link = model(delay="20 ms")
     assert isinstance(link, LinkModel)

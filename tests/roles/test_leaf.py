@@ -205,6 +205,7 @@ def test_a_reply_that_nobody_waits_for_tells_its_story():
         leaf.on_message("us/server-1", done(5))
 
 
+@pytest.mark.interpreted
 def test_the_speed_is_learned_from_occupancy_averaged_over_each_stay():
     """Request 0 stays 3 s, alone for one of them; request 1 is never alone: 5/3 and 2, whatever they found."""
     env = FakeEnvironment()
@@ -221,6 +222,7 @@ def test_the_speed_is_learned_from_occupancy_averaged_over_each_stay():
     assert notebook.learned == [(2.0, 8, 2.0), (pytest.approx(5 / 3), 8, 3.0)]
 
 
+@pytest.mark.interpreted
 def test_the_others_requests_count_for_the_speed_where_leaves_share_servers():
     env = FakeEnvironment()
     notebook = Notebook()

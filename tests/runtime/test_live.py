@@ -14,6 +14,8 @@ from testbed.runtime.live import MOST_EMPTY_PASSES, Host
 from testbed.runtime.wire import Start
 from tests.runtime.fake_sockets import TEXT, FakeSockets, Hosted, ToldRole, pair_world
 
+pytestmark = pytest.mark.interpreted
+
 ROOT, LEAF, SERVER = "root.r", "a/leaf-1", "a/server-1"
 
 

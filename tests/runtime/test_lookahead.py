@@ -12,6 +12,8 @@ from testbed.roles.messages import Reply, Request
 from testbed.runtime.lookahead import MOST_HELD_S, MOST_UNREAD_S, TRANSPORT_S, Lookahead
 from tests.runtime.fake_sockets import TEXT, Hosted, pair_world
 
+pytestmark = pytest.mark.interpreted
+
 ROOT, LEAF, SERVER = "root.r", "a/leaf-1", "a/server-1"
 ALL_SLOW = TEXT + "  - {from: '*', to: '*', delay: 5 ms}\n"
 

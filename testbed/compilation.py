@@ -1,0 +1,84 @@
+"""Compilation: turns the sources of the hot modules into machine code, by mypyc and the C compiler of this machine.
+
+The digest is written last: a compilation that was interrupted leaves nothing that would be taken.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from testbed.compiled import NEVER, PACKAGE, SHARED, STAMP, VARIABLE, digest_of_sources, sources
+from testbed.errors import RunError, UsageError
+
+# No fused multiplication: a table is to be the same to the byte on every machine, compiled or not.
+BUILD = f"""
+import sys
+from mypyc.build import mypycify
+from setuptools import setup
+
+modules, words = sys.argv[1].split(","), sys.argv[2:]
+extensions = mypycify(["--no-incremental", *modules], opt_level="2", debug_level="0",
+                      group_name={SHARED.removesuffix("__mypyc")!r}, target_dir=words[-1], multi_file=True)
+for each in extensions:
+    each.extra_compile_args.append("-ffp-contract=off")
+setup(name="testbed", packages=[], ext_modules=extensions, script_args=words[:-1])
+"""
+
+
+def missing_tools() -> list[str]:
+    """What a compilation needs and this machine lacks, each with how to get it."""
+    lacks = []
+    if find_spec("mypyc") is None or find_spec("setuptools") is None:
+        lacks.append("mypy and setuptools (scripts/compile installs them, or: pip install mypy setuptools)")
+    if shutil.which(str(sysconfig.get_config_var("CC")).split()[0]) is None and shutil.which("cc") is None:
+        lacks.append("a C compiler (on Debian: apt install gcc)")
+    if not (Path(sysconfig.get_path("include")) / "Python.h").exists():
+        lacks.append("Python.h (on Debian: apt install python3-dev)")
+    return lacks
+
+
+def compile_modules(folder: Path) -> int:
+    """Compile the hot modules into this folder, in place of what it held; how many they were.
+
+    Raises:
+        UsageError: the machine lacks a tool.
+        RunError: the compiler failed; its last words are in the message.
+    """
+    lacks = missing_tools()
+    if lacks:
+        raise UsageError(f"nothing is compiled, for want of {'; '.join(lacks)}")
+    digest, files = digest_of_sources(), sources()
+    with TemporaryDirectory(prefix="testbed-") as place:
+        _build(files, Path(place))
+        built = Path(place) / "lib"
+        if digest_of_sources() != digest:
+            raise RunError("a source changed while it was compiled; nothing is kept: compile again")
+        if folder.exists():
+            shutil.rmtree(folder)
+        shutil.copytree(built, folder)
+    (folder / STAMP).write_text(digest)
+    return len(files)
+
+
+def _build(files: list[Path], place: Path) -> None:
+    parent = PACKAGE.parent
+    words = ["build_ext", "--build-lib", place / "lib", "--build-temp", place / "temp", place / "c"]
+    modules = ",".join(str(file.relative_to(parent)) for file in files)
+    done = subprocess.run(
+        [sys.executable, "-c", BUILD, modules, *map(str, words)],
+        cwd=parent,
+        env={**os.environ, VARIABLE: NEVER, "MYPY_CACHE_DIR": str(place / "cache")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        last = "\n".join((done.stdout + done.stderr).strip().splitlines()[-20:])
+        raise RunError(f"the compilation failed:\n{last}")
