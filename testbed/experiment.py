@@ -22,7 +22,7 @@ from testbed.record.log import log_header
 from testbed.record.manifest import manifest, save_manifest, scenario_hash
 from testbed.record.merge import merge_run
 from testbed.record.outcome import RunOutcome
-from testbed.record.read import read_tables
+from testbed.record.read import read_tables, tables_there
 from testbed.record.run_folder import ArmFolder, RunFolder
 from testbed.record.split_file import load_split, save_split
 from testbed.record.summary_file import load_summary
@@ -230,10 +230,13 @@ def redraw(
 
 
 def _drawn(folder: RunFolder, scenarios: dict[str, Scenario], summary: dict[str, Any]) -> list[DrawnArm]:
-    return [
-        DrawnArm(arm, scenarios[arm], read_tables(folder.arm(arm).tables, numbered=True), words)
-        for arm, words in summary["arms"].items()
-    ]
+    drawn = []
+    for arm, words in summary["arms"].items():
+        tables = folder.arm(arm).tables
+        drawn.append(
+            DrawnArm(arm, scenarios[arm], read_tables(tables, tables_there(tables), numbered=True), words)
+        )
+    return drawn
 
 
 def _run_engine(folder: ArmFolder, scenario: Scenario, text: str, engine: str, shown: Display) -> RunOutcome:

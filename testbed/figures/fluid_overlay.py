@@ -13,7 +13,6 @@ from matplotlib.patheffects import Normal, Stroke
 from testbed.analysis.records import Floats
 from testbed.figures.arm import DrawnArm
 from testbed.figures.crowd import CROWD_COLOUR, is_crowd
-from testbed.theory.fluid_form import fluid_form
 
 DASHES = (4.0, 2.2)
 
@@ -45,7 +44,7 @@ def dashed(panel: Axes, at_s: Floats, values: Floats, colour: str) -> None:
 
 def theory_legend(arms: Sequence[DrawnArm]) -> list[Artist]:
     """What the dashes mean, for the legend; nothing where no arm has any."""
-    if all(fluid_form(arm.scenario).fluid is None for arm in arms):
+    if all(arm.fluid is None for arm in arms):
         return []
     return [
         Line2D(

@@ -11,6 +11,16 @@ from testbed.record.tables import MERGED
 
 Columns: TypeAlias = dict[str, Any]  # column -> array of shape (rows,), or `gather.Texts`
 
+ALWAYS = ("requests", "faults", "observations")  # in every run's folder, whatever version wrote it
+
+
+def tables_there(folder: Path) -> list[str]:
+    """The tables that a `tables` folder has: a run of an earlier version has none that came later, and is analysed without.
+
+    What every version has written is among them, so that reading a folder that has lost it fails.
+    """
+    return [name for name in MERGED if name in ALWAYS or (folder / f"{name}.parquet").exists()]
+
 
 def read_tables(
     folder: Path, names: Iterable[str] = tuple(MERGED), *, numbered: bool = False

@@ -11,7 +11,7 @@ import pytest
 from testbed.errors import RunError
 from testbed.record.gather import Texts
 from testbed.record.parquet import read_table, write_table
-from testbed.record.read import read_tables
+from testbed.record.read import read_tables, tables_there
 
 RUN = {"scenario": "tiny", "seed": 3}
 
@@ -85,6 +85,15 @@ def test_a_missing_table_is_named(tmp_path: Path) -> None:
         read_tables(tmp_path)
 
     assert str(caught.value) == f"there is no table {tmp_path / 'requests.parquet'}"
+
+
+def test_a_run_of_an_earlier_version_has_the_tables_that_it_has(tmp_path: Path) -> None:
+    """Of those that came later none is asked for; one that every version writes is missed all the same."""
+    write_table(tmp_path / "cells.parquet", "cells", sample_rows([[1]]), RUN)
+
+    assert tables_there(tmp_path) == ["requests", "observations", "cells", "faults"]
+    with pytest.raises(RunError, match="there is no table"):
+        read_tables(tmp_path, tables_there(tmp_path))
 
 
 def test_what_is_no_table_is_named(tmp_path: Path) -> None:
