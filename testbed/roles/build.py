@@ -62,10 +62,10 @@ from testbed.traffic.capacity import (
     allowed_cells,
     cell_curve,
     cell_profile,
+    cell_token_means,
     line_means,
     line_rates,
     token_means,
-    traffic_rates,
 )
 from testbed.traffic.plan import Plan
 from testbed.traffic.work_transform import cell_transform
@@ -83,6 +83,7 @@ class World:
         plan: the requests that will arrive.
         optimal_shares: of the cells, by line of traffic (`root.west:0`), where its policy is `static_optimal`.
         truth_of: what is really in flight at a cell or a server, for the oracle; None where the engine cannot know.
+        token_means: of prompt and output at each cell; worked out when the first node asks.
     """
 
     scenario: Scenario
@@ -90,6 +91,7 @@ class World:
     plan: Plan
     optimal_shares: Mapping[str, Sequence[float]] = field(default_factory=dict)
     truth_of: TruthOf | None = None
+    token_means: dict[str, tuple[float, float]] = field(default_factory=dict)
 
 
 def build_role(name: str, world: World, env: Environment) -> Role:
@@ -109,7 +111,7 @@ def build_role(name: str, world: World, env: Environment) -> Role:
     else:
         role = AttemptKeys(builders[node.kind](node, world, PlainWorld(outside)))
     if tap is not None:
-        curve = cell_curve(scenario, node.cell, *_cell_means(scenario, node.cell))
+        curve = cell_curve(scenario, node.cell, *_token_means(world, node.cell))
         role = autoscaled(role, node, scenario, topology, tap, curve)
     return taken_once(with_health(role, node, scenario, topology, env), scenario)
 
@@ -248,7 +250,7 @@ def _work_rates(scenario: Scenario, cell: str) -> WorkRates:
 def _build_leaf(node: Node, world: World, env: Environment) -> Leaf:
     scenario, topology = world.scenario, world.topology
     cell = scenario.cells[node.cell]
-    prompt_mean, output_mean = _cell_means(scenario, node.cell)
+    prompt_mean, output_mean = _token_means(world, node.cell)
     curve = cell_curve(scenario, node.cell, prompt_mean, output_mean)
     targets = tuple(Target(name, curve, index=i) for i, name in enumerate(topology.servers[node.cell]))
     for target in targets:
@@ -322,22 +324,16 @@ def _build_server(node: Node, world: World, env: Environment) -> Server:
     )
 
 
+def _token_means(world: World, cell: str) -> tuple[float, float]:
+    """Mean prompt and output tokens of the requests that may come to a cell."""
+    if not world.token_means:  # once for all: a thousand nodes ask
+        world.token_means.update(cell_token_means(world.scenario))
+    return world.token_means[cell]
+
+
 def _phase_s(every_s: float, phase: str, node: Node, topology: Topology) -> float:
     """First instant of a reporter: staggered ones share the period among all of their kind."""
     if phase == "in_phase":
         return 0.0
     peers = [each.name for each in topology.nodes.values() if each.kind == node.kind]
     return every_s * peers.index(node.name) / len(peers)
-
-
-def _cell_means(scenario: Scenario, cell: str) -> tuple[float, float]:
-    """Mean prompt and output tokens of the requests that may come to a cell, weighted by the roots' rates."""
-    rates = traffic_rates(scenario)
-    weight = prompt = output = 0.0
-    for root, words in scenario.roots.items():
-        if cell not in allowed_cells(scenario, root):
-            continue
-        rate = sum(rates[root, index] for index in range(len(words.traffic)))
-        means = token_means(scenario, root)
-        weight, prompt, output = weight + rate, prompt + rate * means[0], output + rate * means[1]
-    return (prompt / weight, output / weight) if weight else (1.0, 1.0)

@@ -298,18 +298,22 @@ def _reports(scenario: Scenario, topology: Topology) -> Reports:
 def _served(scenario: Scenario, wanted: Demand, optimum: OperatingPoint) -> BatchCurves:
     """How the cells serve the mix that comes to them at the optimum."""
     rates = optimum.shares * wanted.rates_per_s[:, None]
+    by_root = {root: token_means(scenario, root) for root in scenario.roots}
+    means = [by_root[root] for root, _ in wanted.lines]
     return of_curves(
-        [_served_curve(scenario, wanted, rates[:, j], cell) for j, cell in enumerate(wanted.cells)],
+        [_served_curve(scenario, means, rates[:, j], cell) for j, cell in enumerate(wanted.cells)],
         wanted.servers,
     )
 
 
-def _served_curve(scenario: Scenario, wanted: Demand, rates: Floats, cell: str) -> RateCurve:
+def _served_curve(
+    scenario: Scenario, means: Sequence[tuple[float, float]], rates: Floats, cell: str
+) -> RateCurve:
+    """Of one server, for the mix of the lines with these mean prompt and output tokens and rates."""
     weights = rates / rates.sum() if rates.sum() > 0.0 else np.full(len(rates), 1.0 / len(rates))
     prompt = output = 0.0
-    for (root, _), weight in zip(wanted.lines, weights.tolist(), strict=True):
-        means = token_means(scenario, root)
-        prompt, output = prompt + weight * means[0], output + weight * means[1]
+    for (prompt_mean, output_mean), weight in zip(means, weights.tolist(), strict=True):
+        prompt, output = prompt + weight * prompt_mean, output + weight * output_mean
     wait = HALF_STEP if scenario.cells[cell].profile is not None else 0.0
     return cell_curve(scenario, cell, prompt, output + wait)
 

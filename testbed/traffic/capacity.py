@@ -9,6 +9,7 @@ Source of the definitions: measures.md, section 1.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from testbed.scenario.schema import Cell, Root, Scenario, Service, Traffic
@@ -47,8 +48,15 @@ def cell_profile(cell: Cell, stretch: float) -> Profile | None:
     """The GPU profile of a cell's servers, with the cell's own limits; None for a simple service model."""
     if cell.profile is None:
         return None
-    profile = PROFILES[cell.profile].with_limits(
-        max_sequences=cell.max_sequences, kv_tokens=cell.kv_tokens, step_tokens=cell.step_tokens
+    return _profile(cell.profile, cell.max_sequences, cell.kv_tokens, cell.step_tokens, stretch)
+
+
+@lru_cache(maxsize=1024)
+def _profile(
+    name: str, max_sequences: int | None, kv_tokens: int | None, step_tokens: int | None, stretch: float
+) -> Profile:
+    profile = PROFILES[name].with_limits(
+        max_sequences=max_sequences, kv_tokens=kv_tokens, step_tokens=step_tokens
     )
     return profile if stretch == 1.0 else profile.scaled(stretch)
 
@@ -74,6 +82,25 @@ def cell_capacity_per_s(scenario: Scenario, cell: str, prompt_mean: float, outpu
 def token_means(scenario: Scenario, root: str) -> tuple[float, float]:
     """Mean prompt and output tokens of a root's requests, its lines weighted by their mean rates."""
     return _mix(line_rates(scenario, root))
+
+
+def cell_token_means(scenario: Scenario) -> dict[str, tuple[float, float]]:
+    """Mean prompt and output tokens of the requests that may come to each cell, weighted by the roots' rates.
+
+    Where none may come both are 1.
+    """
+    sums = dict.fromkeys(scenario.cells, (0.0, 0.0, 0.0))
+    for root in scenario.roots:
+        lines = line_rates(scenario, root)
+        rate = sum(line.rate_per_s for line in lines)
+        prompt_mean, output_mean = _mix(lines)
+        for cell in allowed_cells(scenario, root):
+            weight, prompt, output = sums[cell]
+            sums[cell] = (weight + rate, prompt + rate * prompt_mean, output + rate * output_mean)
+    return {
+        cell: (prompt / weight, output / weight) if weight else (1.0, 1.0)
+        for cell, (weight, prompt, output) in sums.items()
+    }
 
 
 def traffic_rates(scenario: Scenario) -> dict[tuple[str, int], float]:
