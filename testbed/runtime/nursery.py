@@ -95,8 +95,7 @@ class Nursery:
         parent = os.getpid()
         pid = os.fork()
         if pid == 0:
-            signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            signal.set_wakeup_fd(-1)  # its handler of SIGCHLD does nothing by itself
             os.close(self._wake_read)
             os.close(self._wake_write)
             self._launcher.close()
