@@ -72,6 +72,7 @@ BIRTH_LEAD_S = 0.05  # from telling a process that was started anew to begin unt
 BIRTH_WAIT_S = 2.0  # for those that are just being started as the run ends
 LAST_WORDS_S = 1.0  # longest wait for what a process said before a fault killed it
 GATHER_S = 0.005  # between two looks while all start: to wake up for each word of each takes them their time
+BEATS_MS = 10  # the same while the run goes on: of a hundred processes one beats every 10 ms
 LOOK_MS = 50  # longest wait of the launcher: so soon it notices Ctrl-C and a nursery that has died
 
 
@@ -398,6 +399,7 @@ class _Launcher:
             if on_progress is not None and time.monotonic() >= next_progress_s:
                 next_progress_s = time.monotonic() + PROGRESS_S
                 on_progress(self._progress(now_s))
+            time.sleep(min(BEATS_MS, self._wait_ms()) / 1000)
 
     def _is_idle(self) -> bool:
         """All are idle, and have said so again after the last root did: nothing it had sent was on its way then."""
