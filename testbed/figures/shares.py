@@ -55,11 +55,10 @@ class Shares(NamedTuple):
 def draw_shares(arms: Sequence[DrawnArm]) -> Figure:
     """Routing probabilities where a policy moves them, else shares of arrivals; thin: a root, thick: all roots."""
     colours, count = named_cells(arms), len(arms[0].scenario.cells)
-    thin = (
-        "" if is_crowd(count) else f"; thin: each root, or of more than {MOST_ROOTS} a band with nine in ten"
-    )
+    most_roots = max(len(arm.scenario.roots) for arm in arms)
+    of_roots = "thin: each root" if most_roots <= MOST_ROOTS else f"bands: nine in ten of {most_roots} roots"
     said = (
-        f"Thick: mean over roots weighted by their requests{thin}. Policies that keep "
+        f"Thick: mean over roots weighted by their requests{'' if is_crowd(count) else f'; {of_roots}'}. Policies that keep "
         f"probabilities show these, the others the share of arrivals in bins of the width given.{crowd_said(count, 'cells')}"
     )
     figure, panels = arm_panels(arms, "Where each root sends its requests", caption(arms, said))
