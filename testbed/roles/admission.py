@@ -6,14 +6,13 @@ it again. A limit looks at the requests here, not at those under way.
 
 from __future__ import annotations
 
-from typing import Any
-
 from testbed.roles.cancelling import CancellingLeaf
 from testbed.roles.environment import Environment
 from testbed.roles.held import Waiting
 from testbed.roles.leaf_configuration import LeafConfiguration
 from testbed.roles.messages import Outcome, Request
 from testbed.roles.server import Server
+from testbed.roles.server_configuration import ServerConfiguration
 from testbed.scenario.resilience_words import Limit
 
 
@@ -51,12 +50,12 @@ class LimitedLeaf(CancellingLeaf):
 class LimitedServer(Server):
     """A server that takes in so many requests at a time."""
 
-    def __init__(self, *args: Any, limit: Limit, **words: Any) -> None:
+    def __init__(self, env: Environment, name: str, told: ServerConfiguration, *, limit: Limit) -> None:
         """Args:
-        args, words: those of a server.
+        env, name, told: as of a server.
         limit: on the requests here.
         """
-        super().__init__(*args, **words)
+        super().__init__(env, name, told)
         self._limit = limit
 
     def _on_request(self, leaf: str, request: Request) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 from testbed.draw import key_base, uniform
 from testbed.roles.admission import LimitedServer
@@ -36,6 +35,7 @@ from testbed.roles.poller import Polls
 from testbed.roles.root import Root, Stream
 from testbed.roles.schedule import Schedule
 from testbed.roles.server import Server
+from testbed.roles.server_configuration import ServerConfiguration
 from testbed.routing.breaker import view_of
 from testbed.routing.cost import cost_function
 from testbed.routing.line_work import LineWork, WorkRates
@@ -306,12 +306,7 @@ def _build_server(node: Node, world: World, env: Environment) -> Server:
     first_tokens: list[Request] | None = None
     if isinstance(service, Batch) and (counts_first_tokens(policy) or passes_first_tokens(scenario)):
         first_tokens = service.first_tokens = []
-    make_server: Callable[..., Server] = Server
-    if cell.limit is not None:
-        make_server = partial(LimitedServer, limit=cell.limit)
-    return make_server(
-        env,
-        node.name,
+    told = ServerConfiguration(
         service=service,
         samples=Schedule(samples_s, first_sample_s),
         reports=reports,
@@ -322,6 +317,9 @@ def _build_server(node: Node, world: World, env: Environment) -> Server:
         answers_probes=sends_probes(policy),
         fault_base=_fault_base(scenario, node),
     )
+    if cell.limit is not None:
+        return LimitedServer(env, node.name, told, limit=cell.limit)
+    return Server(env, node.name, told)
 
 
 def _token_means(world: World, cell: str) -> tuple[float, float]:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from mypy_extensions import mypyc_attr
 
-from testbed.roles.changes import Changes
 from testbed.roles.environment import LIFE_BITS, Environment
 from testbed.roles.failures import Failures
 from testbed.roles.messages import (
@@ -34,10 +33,10 @@ from testbed.roles.messages import (
     Request,
     Setting,
 )
-from testbed.roles.schedule import Schedule
+from testbed.roles.server_configuration import ServerConfiguration
 from testbed.roles.telemetry import Telemetry
 from testbed.serving.latency_memory import LatencyMemory
-from testbed.serving.service import Served, ServiceModel
+from testbed.serving.service import Served
 
 COMPLETED = int(Outcome.COMPLETED)
 QUIET_SAMPLES = 10  # taken at once by a server without work, which else would be woken up for each alone
@@ -47,46 +46,25 @@ QUIET_SAMPLES = 10  # taken at once by a server without work, which else would b
 class Server:
     """The fake GPU server; see the top of this file."""
 
-    def __init__(
-        self,
-        env: Environment,
-        name: str,
-        *,
-        service: ServiceModel,
-        samples: Schedule,
-        reports: Schedule | None,
-        changes: Changes | None = None,
-        first_tokens: list[Request] | None = None,
-        leaves: list[str],
-        answers_probes: bool,
-        queues_when_idle: bool = False,
-        fault_base: int = 0,
-    ) -> None:
+    def __init__(self, env: Environment, name: str, told: ServerConfiguration) -> None:
         """Args:
         env: the world around.
         name: this node's name.
-        service: the service model.
-        samples: when to record the truth.
-        reports: when to report to the leaves; None where they do not read reports.
-        first_tokens: where the service gathers the requests that have made their first token; None: nobody is told.
-        leaves: the leaves to report to.
-        answers_probes: leaves probe this server, so it remembers recent latencies.
-        queues_when_idle: leaves keep queues of idle servers, so it reports when it becomes idle.
-        fault_base: keys the draws of its faults.
+        told: all else.
         """
         self._env = env
         self._name = name
-        self._service = service
-        self._samples = samples
+        self._service = told.service
+        self._samples = told.samples
         self._is_quiet = False  # idle, and the coming samples are taken later
-        self._reports = reports
-        self._changes = changes
-        self._first_tokens = first_tokens
-        self._leaves = leaves
-        self._memory = LatencyMemory() if answers_probes else None
-        self._queue_rng = env.rng("idle") if queues_when_idle else None
+        self._reports = told.reports
+        self._changes = told.changes
+        self._first_tokens = told.first_tokens
+        self._leaves = told.leaves
+        self._memory = LatencyMemory() if told.answers_probes else None
+        self._queue_rng = env.rng("idle") if told.queues_when_idle else None
         self._queue_at: str | None = None  # the leaf in whose queue of idle servers it stands
-        self._failures = Failures(fault_base)
+        self._failures = Failures(told.fault_base)
         self._telemetry = Telemetry()
         self._is_absent = False
         self._leaf_of: dict[tuple[int, int], tuple[str, int]] = {}  # -> leaf, in flight when it came

@@ -7,6 +7,7 @@ import pytest
 from testbed.roles.admission import LimitedServer
 from testbed.roles.messages import Outcome, Request
 from testbed.roles.schedule import Schedule
+from testbed.roles.server_configuration import ServerConfiguration
 from testbed.scenario.resilience_words import Limit
 from testbed.serving.service import fixed_work
 from testbed.serving.slots import Slots
@@ -14,16 +15,14 @@ from tests.roles.fake_environment import FakeEnvironment
 
 
 def make_server(env, **limit):
-    server = LimitedServer(
-        env,
-        "us/server-1",
+    told = ServerConfiguration(
         service=Slots(slots=1, mean_s=0.5, draw=fixed_work, class_count=1),
         samples=Schedule(0.1, 0.1),
         reports=None,
         leaves=["us/leaf-1"],
         answers_probes=False,
-        limit=Limit(**limit),
     )
+    server = LimitedServer(env, "us/server-1", told, limit=Limit(**limit))
     server.start()
     return server
 

@@ -20,6 +20,7 @@ from testbed.roles.messages import (
 )
 from testbed.roles.schedule import Schedule
 from testbed.roles.server import QUIET_SAMPLES, Server
+from testbed.roles.server_configuration import ServerConfiguration
 from testbed.serving.batch import Batch
 from testbed.serving.profile import PROFILES
 from testbed.serving.service import fixed_work
@@ -29,9 +30,7 @@ from tests.roles.fake_environment import FakeEnvironment
 
 def make_server(env, service=None, reports=None, probes=False, changes=None, first_tokens=None):
     service = service or Slots(slots=1, mean_s=0.5, draw=fixed_work, class_count=1)
-    server = Server(
-        env,
-        "us/server-1",
+    configuration = ServerConfiguration(
         service=service,
         samples=Schedule(0.1, 0.1),
         reports=reports,
@@ -40,6 +39,7 @@ def make_server(env, service=None, reports=None, probes=False, changes=None, fir
         leaves=["us/leaf-1"],
         answers_probes=probes,
     )
+    server = Server(env, "us/server-1", configuration)
     server.start()
     return server
 
@@ -227,9 +227,7 @@ def test_what_is_here_at_the_end_is_recorded_without_the_instants_it_never_reach
 
 
 def make_queueing_server(env, leaves=("us/leaf-1", "us/leaf-2")):
-    server = Server(
-        env,
-        "us/server-1",
+    configuration = ServerConfiguration(
         service=Slots(slots=1, mean_s=0.5, draw=fixed_work, class_count=1),
         samples=Schedule(0.1, 0.1),
         reports=None,
@@ -237,6 +235,7 @@ def make_queueing_server(env, leaves=("us/leaf-1", "us/leaf-2")):
         answers_probes=False,
         queues_when_idle=True,
     )
+    server = Server(env, "us/server-1", configuration)
     server.start()
     return server
 
