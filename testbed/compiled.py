@@ -49,10 +49,7 @@ COMPILED = (
 )
 # What mypyc cannot take: tuples with names, and constructors that hand on whatever they are given.
 LEFT_OUT = (
-    "roles/admission.py",
-    "roles/cancelling.py",
     "roles/messages.py",
-    "roles/resending_leaf.py",
     "roles/retry.py",
     "roles/root_hedging.py",
 )

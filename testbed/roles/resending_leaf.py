@@ -140,8 +140,9 @@ class ResendingLeaf(LimitedLeaf):
     def _push(
         self, heap: list[tuple[float, int, int]], timer: str, happening: tuple[float, int, int]
     ) -> None:
+        is_next = not heap or happening < heap[0]
         heappush(heap, happening)
-        if heap[0] is happening:
+        if is_next:
             self._env.set_timer(timer, happening[0])
 
     def _take(self, heap: list[tuple[float, int, int]], now_s: float) -> int | None:
