@@ -11,6 +11,7 @@ from typing import Any
 
 from testbed.errors import RunError
 from testbed.record.run_folder import ArmFolder
+from testbed.runtime.parenthood import ask_for_death
 
 NAME = "host-watcher"
 END_WAIT_S = 2.0  # from closing its input until killing it; it looks every 0.2 s
@@ -35,6 +36,7 @@ class HostWatch:
                 self._process = subprocess.Popen(
                     [sys.executable, "-m", "testbed.runtime.host_watcher", str(os.getpid())],
                     stdin=subprocess.PIPE, stdout=stderr, stderr=stderr, start_new_session=True,
+                    preexec_fn=ask_for_death,  # before its imports, which may take seconds
                     env={**os.environ, "PYTHONPATH": path},
                 )  # fmt: skip
         except OSError as error:

@@ -20,14 +20,22 @@ _START_TIME = 19  # of the fields behind the name in /proc/PID/stat; the 22nd of
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
+def ask_for_death() -> None:
+    """Have the kernel kill this process when its parent dies; a program that it turns into is killed too.
+
+    For the moment between a fork and the start of a program: what is imported there takes seconds on a full machine.
+    """
+    if _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
+        raise RunError(f"prctl(PR_SET_PDEATHSIG): {os.strerror(ctypes.get_errno())}")
+
+
 def die_with_parent(parent: int) -> None:
     """Have the kernel kill this process when its parent dies.
 
     Raises:
         RunError: the parent, which had this pid, has died already, so that the kernel would have no occasion.
     """
-    if _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
-        raise RunError(f"prctl(PR_SET_PDEATHSIG): {os.strerror(ctypes.get_errno())}")
+    ask_for_death()
     if os.getppid() != parent:
         raise RunError(f"the parent process {parent} is gone")
 

@@ -21,7 +21,7 @@ from testbed.errors import RunError
 from testbed.record.run_folder import ArmFolder
 from testbed.runtime.node import Orders
 from testbed.runtime.nursery import MAX_PACKET_BYTES
-from testbed.runtime.parenthood import start_ticks
+from testbed.runtime.parenthood import ask_for_death, start_ticks
 
 PROCESSES_FILE = "processes.json"
 TAIL_LINES = 12  # of a dead process's standard error: a traceback's end
@@ -72,6 +72,7 @@ class Processes:
                 self._nursery = subprocess.Popen(
                     [sys.executable, "-m", "testbed.runtime.nursery", str(os.getpid())],
                     stdin=theirs.fileno(), stdout=stderr, stderr=stderr, start_new_session=True,
+                    preexec_fn=ask_for_death,  # before its imports, which may take seconds
                     env={**os.environ, **ONE_THREAD, "PYTHONPATH": path},
                 )  # fmt: skip
         except OSError as error:
