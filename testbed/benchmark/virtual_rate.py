@@ -18,7 +18,7 @@ from testbed.runtime.virtual import VirtualEngine
 from testbed.scenario.topology import build_topology
 from testbed.traffic.plan import build_plan
 
-TIMES = 3  # each side, in turn; the best counts, since a neighbour only ever slows
+TIMES = 9  # each side, in turn; the best counts, since a neighbour only ever slows
 
 
 def rates(quick: bool) -> Iterator[Figure]:
