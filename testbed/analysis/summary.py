@@ -15,43 +15,33 @@ import numpy as np
 
 from testbed.analysis.constraints import audit
 from testbed.analysis.excess import static_amplitude, with_noise
-from testbed.analysis.in_flight import grid_edges, in_flight_by_cell
 from testbed.analysis.lateness import release_lateness_s
 from testbed.analysis.left_out import left_out
 from testbed.analysis.loop_delay import predicted_loop_delay_s
 from testbed.analysis.measured_arm import MeasuredArm
-from testbed.analysis.oscillation import Oscillation, oscillation
 from testbed.analysis.policy_settings import policy_settings
 from testbed.analysis.prefix_cache import prefix_cache_figures
 from testbed.analysis.processes import process_figures
 from testbed.analysis.records import (
-    Table,
     Tables,
     Window,
-    mean,
     row_count,
     rows,
 )
 from testbed.analysis.resending import resending_figures
 from testbed.analysis.routing import routing_figures
-from testbed.analysis.scaling import server_counts
-from testbed.analysis.server_shares import server_share_figures
 from testbed.analysis.settling import changes_s, settled_sojourn_s, shares_settled_s
 from testbed.analysis.slowdown import slowdown
 from testbed.analysis.sojourn import (
-    first_tokens,
     goodput_per_s,
     known_percentiles,
     outcome_counts,
-    percentiles,
     sheds,
     sojourns,
     split_s,
-    token_gaps_s,
-    was_answered,
 )
 from testbed.analysis.staleness import staleness_s, transit_s
-from testbed.analysis.utilisation import utilisations
+from testbed.analysis.stretch import cell_figures, oscillation_in, stretch_figures, waits
 from testbed.record.outcome import RunOutcome
 from testbed.scenario.expectation import Expectation
 from testbed.scenario.schema import Scenario
@@ -80,7 +70,7 @@ def summarize_arm(
         {
             **_judged(arm),
             **_served(arm),
-            "oscillation": _oscillation(arm, arm.window),
+            "oscillation": oscillation_in(arm, arm.window),
             **_timed(arm),
             **_routed(arm),
             "constraints": audit(scenario, tables),
@@ -163,7 +153,7 @@ def _served(arm: MeasuredArm) -> Json:
         "sheds": sheds(tables["requests"]),
         "left_out": left_out(tables.get("rotations", {})),
         "resendings": resending_figures(tables.get("attempts", {}), tables["requests"]),
-        **_waits(arm, counted),
+        **waits(arm, counted),
         "queue_wait_s": known_percentiles(counted["started_at_s"] - counted["at_server_s"]),
         "split_s": split_s(counted),
         "prefix_cache": prefix_cache_figures(arm.scenario, counted),
@@ -186,7 +176,7 @@ def _timed(arm: MeasuredArm) -> Json:
 def _routed(arm: MeasuredArm) -> Json:
     """Where the requests went, how good the choices were, and what the policies were set to."""
     return {
-        "cells": _cells(arm, arm.counted, arm.window),
+        "cells": cell_figures(arm, arm.counted, arm.window),
         **routing_figures(arm.scenario, arm.tables, arm.counted, arm.window),
         "policy": {
             **policy_settings(arm.scenario, arm.tables, arm.pairs, arm.window),
@@ -222,14 +212,6 @@ def _run(arm: MeasuredArm) -> Json:
     }
 
 
-def _waits(arm: MeasuredArm, requests: Table) -> Json:
-    return {
-        "sojourn_s": percentiles(sojourns(requests, arm.scenario, arm.end_s)),
-        "first_token_s": percentiles(first_tokens(requests, arm.scenario, arm.end_s)),
-        "token_gap_s": known_percentiles(token_gaps_s(requests)),
-    }
-
-
 def _classes(arm: MeasuredArm) -> Json:
     """The requests, waits and goodput of each class that had requests in the window."""
     counted, length_s = arm.counted, arm.window.to_s - arm.window.from_s
@@ -239,7 +221,7 @@ def _classes(arm: MeasuredArm) -> Json:
         if row_count(mine):
             figures[name] = {
                 "requests": outcome_counts(mine),
-                **_waits(arm, mine),
+                **waits(arm, mine),
                 "split_s": split_s(mine),
                 "slowdown": slowdown(mine, arm.scenario, arm.topology, arm.end_s),
             }
@@ -253,61 +235,6 @@ def _goodput_per_s(classes: Json) -> float:
     """Over all classes that have a service level objective; NaN where none has one."""
     known = [words["goodput_per_s"] for words in classes.values() if "goodput_per_s" in words]
     return sum(known) if known else math.nan
-
-
-def _oscillation(arm: MeasuredArm, window: Window) -> Json:
-    scenario, requests = arm.scenario, arm.tables["requests"]
-    if window.to_s <= window.from_s:
-        return _oscillation_figures(scenario, None)
-    stays_s = requests["replied_at_s"] - requests["sent_at_s"]
-    edges = grid_edges(window.from_s, window.to_s, arm.loop_delay_s, mean(stays_s[was_answered(requests)]))
-    in_flight = in_flight_by_cell(requests, list(scenario.cells), edges)
-    return _oscillation_figures(scenario, oscillation(in_flight, float(edges[1] - edges[0]), scenario.seed))
-
-
-def _oscillation_figures(scenario: Scenario, found: Oscillation | None) -> Json:
-    if found is None:
-        return dict.fromkeys(("amplitude", "period_s", "significant", "coherence"))
-    return {
-        "amplitude": found.amplitude,
-        "period_s": found.period_s,
-        "significant": found.significant,
-        "coherence": found.coherence,
-        "coherence_threshold": found.threshold,
-        "by_cell": dict(zip(scenario.cells, found.by_cell, strict=True)),
-    }
-
-
-def _cells(arm: MeasuredArm, counted: Table, window: Window) -> Json:
-    scenario, tables = arm.scenario, arm.tables
-    sent = int((counted["cell"] != "").sum())
-    busy = utilisations(arm.topology, tables.get("cells", {}), window)
-    by_server = server_share_figures(scenario, tables["requests"], window)
-    figures: Json = {}
-    for cell in scenario.cells:
-        requests = int((counted["cell"] == cell).sum())
-        in_flight, deviation = _in_flight(tables["requests"], cell, window)
-        figures[cell] = {
-            "share": requests / sent if sent else math.nan,
-            "requests": requests,
-            "in_flight_mean": in_flight,
-            "in_flight_sd": deviation,
-            "utilisation": busy[cell],
-            **by_server[cell],
-        }
-        scaled = server_counts(tables.get("scalings", {}), cell, window)
-        if scaled is not None:
-            figures[cell]["scaling"] = scaled
-    return figures
-
-
-def _in_flight(requests: Table, cell: str, window: Window) -> tuple[float, float]:
-    """Time mean of the requests in flight, and the standard deviation of their means over 400 bins."""
-    if window.to_s <= window.from_s:
-        return math.nan, math.nan
-    edges = grid_edges(window.from_s, window.to_s, math.nan, math.nan)
-    means = in_flight_by_cell(requests, [cell], edges)[0]
-    return float(means.mean()), float(means.std())
 
 
 def _settled(arm: MeasuredArm) -> Json:
@@ -350,35 +277,4 @@ def _windows(arm: MeasuredArm) -> Json:
         parts = {"during": Window(max(changes[0], window.from_s), changes[-1]), **parts}
     if changes[0] > window.from_s:
         parts = {"before": Window(window.from_s, changes[0]), **parts}
-    return {name: _part(arm, part) for name, part in parts.items()}
-
-
-def _part(arm: MeasuredArm, part: Window) -> Json:
-    scenario, tables, requests = arm.scenario, arm.tables, arm.tables["requests"]
-    counted = rows(requests, part.holds(requests["planned_at_s"]))
-    good_per_s = [
-        goodput_per_s(
-            rows(counted, counted["class"] == name), scenario, words.slo, part.to_s - part.from_s, arm.end_s
-        )
-        for name, words in scenario.classes.items()
-        if words.slo is not None
-    ]
-    return {
-        "from_s": part.from_s,
-        "to_s": part.to_s,
-        "requests": outcome_counts(counted),
-        "resendings": resending_figures(_attempts_of(tables, counted), counted),
-        "goodput_per_s": sum(good_per_s) if good_per_s else math.nan,
-        **_waits(arm, counted),
-        "oscillation": _oscillation(arm, part),
-        "cells": _cells(arm, counted, part),
-        **routing_figures(scenario, tables, counted, part),
-    }
-
-
-def _attempts_of(tables: Tables, counted: Table) -> Table:
-    """The sendings of some requests."""
-    attempts = tables.get("attempts", {})
-    if not row_count(attempts):
-        return {}
-    return rows(attempts, np.isin(attempts["request_id"], counted["request_id"]))
+    return {name: stretch_figures(arm, part) for name, part in parts.items()}

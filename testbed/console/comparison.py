@@ -70,8 +70,7 @@ def _keys_table(left: RunFolder, right: RunFolder, left_name: str, right_name: s
     for name in ("key", left_name, right_name):
         table.add_column(name, overflow="fold")
     for difference in differing_keys(_words(left), _words(right)):
-        if not any(difference.key == f"manifest.{name}" for name in UNLIKE_BY_NATURE):
-            table.add_row(difference.key, str(difference.left), str(difference.right))
+        table.add_row(difference.key, str(difference.left), str(difference.right))
     if not table.row_count:
         table.add_row("(none)", "", "")
     return table
@@ -105,7 +104,6 @@ def _figures_table(differences: Sequence[FigureDifference], left_name: str, righ
                 _estimate(each.right),
                 change,
                 relative,
-                end_section=False,
             )
             last = each.arm
     return table

@@ -234,17 +234,22 @@ def _users(scenario: Scenario) -> Iterator[_User]:
             yield _User(("cells", name, "leaf", "policy"), cell.leaf.policy or "", False, servers, servers)
 
 
+def _simple_cell(scenario: Scenario, user: _User) -> str | None:
+    """A cell with a simple service model among those that a place sends to; None: there is none."""
+    cells = user.allowed if user.is_root else (str(user.keys[1]),)
+    return next(
+        (cell for cell in cells if cell in scenario.cells and scenario.cells[cell].service is not None), None
+    )
+
+
 def _first_tokens(scenario: Scenario) -> Iterator[Finding]:
     """Counting from first tokens, where a simple service model makes none."""
     for user in _users(scenario):
-        cells = user.allowed if user.is_root else (str(user.keys[1]),)
-        simple = [
-            cell for cell in cells if cell in scenario.cells and scenario.cells[cell].service is not None
-        ]
-        if simple and counts_first_tokens(scenario.policies[user.policy]):
+        simple = _simple_cell(scenario, user)
+        if simple is not None and counts_first_tokens(scenario.policies[user.policy]):
             problem = "first_token does not go with {other}, which makes no tokens"
             keys: Keys = ("policies", user.policy, "counts_from")
-            yield Finding(keys, problem, "servers with a GPU profile", ("cells", simple[0], "service"))
+            yield Finding(keys, problem, "servers with a GPU profile", ("cells", simple, "service"))
 
 
 def _full_readings(scenario: Scenario) -> Iterator[Finding]:
@@ -254,13 +259,10 @@ def _full_readings(scenario: Scenario) -> Iterator[Finding]:
             continue
         key = "stale" if policy.stale == "full" else "unheard"
         for user in _users(scenario):
-            cells = user.allowed if user.is_root else (str(user.keys[1]),)
-            simple = [
-                cell for cell in cells if cell in scenario.cells and scenario.cells[cell].service is not None
-            ]
-            if user.policy == name and simple:
+            simple = _simple_cell(scenario, user)
+            if user.policy == name and simple is not None:
                 problem = "full does not go with {other}, which has no most requests in flight"
-                other = ("cells", simple[0], "service")
+                other = ("cells", simple, "service")
                 yield Finding(("policies", name, key), problem, "servers with a GPU profile", other)
                 break
 

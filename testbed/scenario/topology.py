@@ -20,6 +20,7 @@ from testbed.scenario.policy_words import (
     Policy,
     ProbingPolicy,
     ReportPolicy,
+    UserPolicy,
 )
 from testbed.scenario.relative import changed
 from testbed.scenario.schema import Reports, Scenario
@@ -196,18 +197,18 @@ def passes_first_tokens(scenario: Scenario) -> bool:
 
 
 def reads_reports(policy: Policy) -> bool:
-    """Whether a policy looks at reports of its targets (a leaf's servers report only then)."""
+    """Whether a policy looks at reports of its targets (a leaf's servers report only then); a user's policy may."""
     return (
         isinstance(policy, ReportPolicy)
         or (isinstance(policy, ViewWords) and policy.reads_ages)
         or getattr(policy, "view", None) == "reports"
-        or getattr(policy, "kind", "").count(":") == 1
+        or isinstance(policy, UserPolicy)
     )
 
 
 def sends_probes(policy: Policy) -> bool:
     """Whether the leaves of a policy probe their servers; of a user's policy it is not known, so it may."""
-    return isinstance(policy, ProbingPolicy) or ":" in policy.kind
+    return isinstance(policy, ProbingPolicy | UserPolicy)
 
 
 def matching_nodes(scenario: Scenario, nodes: dict[str, Node], pattern: str) -> list[str]:

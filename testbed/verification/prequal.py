@@ -9,42 +9,27 @@ time, so that WRR cannot fail a quarter of the requests.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache
-from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter
 
-from testbed.verification.finding import Finding, Illustration
-from testbed.verification.replicas import DEADLINE_S, RULES, Measured, Scene, measure
+from testbed.verification.finding import Finding
+from testbed.verification.prequal_runs import (
+    LOADS,
+    PROBE_RATES,
+    PUBLISHED_P99_MS,
+    QUANTILES,
+    hot_run,
+    probed_run,
+    ramp_runs,
+    rule_names,
+    rule_runs,
+)
+from testbed.verification.replicas import DEADLINE_S, RULES
 
 SOURCE = "Wydrowski et al., NSDI 2024"
 AT_DEADLINE_MS = 0.99 * DEADLINE_S * 1000.0
 NO_ORDER = 0.02  # two percentiles closer than this are not put in order: the spread of one seed
 
-# Published p99 at 70 % and 90 % of the allocation, milliseconds; 5000 is the deadline.
-PUBLISHED_P99_MS = {
-    "RoundRobin": (5000, 5000),
-    "Random": (5000, 5000),
-    "WRR": (314, 5000),
-    "LeastLoaded": (1804, 2654),
-    "LL-Po2C": (569, 1918),
-    "YARP-Po2C": (2642, 1169),
-    "Linear": (698, 1036),
-    "C3": (299, 304),
-    "Prequal": (281, 286),
-}
-LOADS = (0.75, 0.83, 0.93, 1.03, 1.14, 1.27, 1.41, 1.57, 1.74)  # of the published ramp
-PROBE_RATES = (4.0, 2.83, 2.0, 1.41, 1.0, 0.707, 0.5)
-QUANTILES = (0.0, 0.35, 0.59, 0.73, 0.90, 0.99, 0.999, 1.0)
-
-SMALL = Scene(servers=20, leaves=20, duration_s=8.0, warmup_s=2.0)
-RULES_SCENE = Scene(servers=100, leaves=100, duration_s=24.0, warmup_s=6.0)
-RAMP_SCENE = Scene(servers=100, leaves=20, duration_s=16.0, warmup_s=4.0)
-PROBE_SCENE = Scene(servers=100, leaves=20, duration_s=10.0, warmup_s=2.5)
-QUANTILE_SCENE = Scene(servers=100, leaves=20, duration_s=16.0, warmup_s=4.0, slow=50)
-TICKS_MS = (300, 1000, 3000)
 NOTE_OF_RULES = (
     "A renewal process stands in for the neighbours of real machines, and it is kinder: servers that nothing disturbs are"
     " equal, and a fifth is disturbed at a time. At 90 % WRR, round robin and random choices have a p99 of seconds, but"
@@ -61,8 +46,8 @@ NOTE_OF_SENSITIVITIES = (
 
 def nine_rules(quick: bool) -> Iterator[Finding]:
     """V12: the order of the nine rules by their p99 at 90 % and 70 % of the allocation."""
-    run = _rule_runs(quick)
-    high = {rule: run(rule, 0.9).ms(99) for rule in _rules(quick)}
+    run = rule_runs(quick)
+    high = {rule: run(rule, 0.9).ms(99) for rule in rule_names(quick)}
     yield _order("V12", "p99 at load 0.9", high, ("Prequal", "C3"), _rest(high, "Prequal", "C3"))
     yield _order(
         "V12",
@@ -116,8 +101,8 @@ def nine_rules(quick: bool) -> Iterator[Finding]:
 
 def load_ramp(quick: bool) -> Iterator[Finding]:
     """V13: WRR and Prequal from 75 % to 174 % of the allocation."""
-    wrr = _ramp("WRR", quick)
-    prequal = _ramp("Prequal", quick)
+    wrr = ramp_runs("WRR", quick)
+    prequal = ramp_runs("Prequal", quick)
     base, last = min(wrr), max(wrr)
     for name, runs in (("WRR", wrr), ("Prequal", prequal)):
         failed = runs[base].failed_fraction
@@ -182,7 +167,7 @@ def sensitivities(quick: bool) -> Iterator[Finding]:
 
 
 def _probe_rates(quick: bool) -> Iterator[Finding]:
-    runs = {rate: _probed(rate, quick) for rate in ((4.0, 0.5) if quick else PROBE_RATES)}
+    runs = {rate: probed_run(rate, quick) for rate in ((4.0, 0.5) if quick else PROBE_RATES)}
     base = runs[4.0].ms(99)
     if not quick:
         ratio = max(runs[rate].ms(99) for rate in PROBE_RATES if rate >= 1.0) / base
@@ -218,7 +203,7 @@ def _quantiles(quick: bool) -> Iterator[Finding]:
     published_changes = [(0.99, 0.0, 99.0, -0.12), (0.99, 0.0, 90.0, -0.19)]
     if not quick:
         published_changes += [(1.0, 0.999, 99.0, 0.20), (1.0, 0.999, 99.9, 1.0)]
-    runs = {each: _hot(each, quick) for each in ((0.0, 0.99) if quick else QUANTILES)}
+    runs = {each: hot_run(each, quick) for each in ((0.0, 0.99) if quick else QUANTILES)}
     for higher, lower, percent, published in published_changes:
         change = runs[higher].ms(percent) / runs[lower].ms(percent) - 1.0
         what = (
@@ -229,94 +214,6 @@ def _quantiles(quick: bool) -> Iterator[Finding]:
             "V14", what, f"{published:+.0%}", f"{change:+.0%}", change * published > 0 and has_size,
             "its sign" if quick else "its sign, its size by a factor of 2",
         )  # fmt: skip
-
-
-def illustrate_rules(quick: bool) -> Iterator[Illustration]:
-    """The p99 of the nine rules at both loads, beside the published ones."""
-    run = _rule_runs(quick)
-    rules = _rules(quick)
-    figure = Figure(figsize=(8.0, 4.0), layout="constrained")
-    axes = figure.subplots(1, 2, sharey=True)
-    for ax, load, column in zip(axes, (0.7, 0.9), (0, 1), strict=True):
-        ax.barh(rules, [run(rule, load).ms(99) for rule in rules], color="tab:blue", label="measured")
-        ax.plot(
-            [PUBLISHED_P99_MS[rule][column] for rule in rules], rules, "k|", markersize=12, label="published"
-        )
-        ax.set(xscale="log", xlabel="p99 of the sojourn (ms)", title=f"load {load:g}")
-        ax.set_xticks(TICKS_MS, [str(each) for each in TICKS_MS])
-        ax.xaxis.set_minor_formatter(NullFormatter())  # its labels would run into each other
-    axes[1].legend()
-    yield Illustration(
-        "prequal_rules", "The nine rules: p99 of the sojourn, a failed request counted as 5 s.", figure
-    )
-
-
-def illustrate_ramp(quick: bool) -> Iterator[Illustration]:
-    """Percentiles over the load ramp for WRR and Prequal."""
-    figure = Figure(figsize=(8.0, 4.0), layout="constrained")
-    axes = figure.subplots(1, 2, sharey=True)
-    for ax, rule in zip(axes, ("WRR", "Prequal"), strict=True):
-        runs = _ramp(rule, quick)
-        for percent in (50.0, 90.0, 99.0, 99.9):
-            ax.plot(list(runs), [run.ms(percent) for run in runs.values()], marker="o", label=f"p{percent:g}")
-        ax.set(yscale="log", xlabel="load (of the allocation)", title=rule)
-    axes[0].set_ylabel("sojourn (ms)")
-    axes[1].legend()
-    yield Illustration(
-        "prequal_ramp", "WRR and Prequal over the load ramp, a failed request counted as 5 s.", figure
-    )
-
-
-def illustrate_sensitivities(quick: bool) -> Iterator[Illustration]:
-    """Percentiles over the probe rate and over the hot quantile."""
-    rates = (4.0, 0.5) if quick else PROBE_RATES
-    quantiles = (0.0, 0.99) if quick else QUANTILES
-    figure = Figure(figsize=(8.0, 4.0), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    for percent in (50.0, 90.0, 99.0):
-        probed = [_probed(each, quick).ms(percent) for each in rates]
-        hot = [_hot(each, quick).ms(percent) for each in quantiles]
-        left.plot(rates, probed, marker="o", label=f"p{percent:g}")
-        right.plot(quantiles, hot, marker="o", label=f"p{percent:g}")
-    left.set(
-        xscale="log", xlabel="probes a request", ylabel="sojourn (ms)", title="load 1.5", ylim=(0.0, None)
-    )
-    left.set_xticks([0.5, 1.0, 2.0, 4.0], ["1/2", "1", "2", "4"])
-    left.xaxis.set_minor_formatter(NullFormatter())
-    right.set(xlabel="hot quantile", title="half of the servers slow, load 0.75", ylim=(0.0, None))
-    right.legend()
-    yield Illustration(
-        "prequal_knobs", "Prequal with fewer probes, and with another quantile that counts as hot.", figure
-    )
-
-
-@cache
-def _measured(scene: Scene, rule: str, load: float, changes: tuple[tuple[str, Any], ...] = ()) -> Measured:
-    return measure(scene, rule, load, **dict(changes))
-
-
-def _rules(quick: bool) -> list[str]:
-    return ["Random", "WRR", "LL-Po2C", "C3", "Prequal"] if quick else list(RULES)
-
-
-def _rule_runs(quick: bool) -> Any:
-    scene = SMALL if quick else RULES_SCENE
-    return lambda rule, load: _measured(scene, rule, load)
-
-
-def _ramp(rule: str, quick: bool) -> dict[float, Measured]:
-    scene = SMALL if quick else RAMP_SCENE
-    return {load: _measured(scene, rule, load) for load in ((0.75, 1.14) if quick else LOADS)}
-
-
-def _probed(rate: float, quick: bool) -> Measured:
-    changes = (("probes_per_request", rate), ("removals_per_request", 0.25), ("hot_quantile", 0.84))
-    return _measured(SMALL if quick else PROBE_SCENE, "Prequal", 1.5, changes)
-
-
-def _hot(quantile: float, quick: bool) -> Measured:
-    scene = SMALL._replace(slow=SMALL.servers // 2) if quick else QUANTILE_SCENE
-    return _measured(scene, "Prequal", 0.75, (("hot_quantile", quantile),))
 
 
 def _present(found: dict[str, float], *rules: str) -> tuple[str, ...]:

@@ -27,7 +27,13 @@ from testbed.scenario.load import load_scenario, scenario_from_text
 from testbed.scenario.topology import build_topology
 from testbed.traffic.plan import build_plan
 from testbed.traffic.surge import LEAD_S
-from tests.laws.test_node_faults import RATE_PER_S, assert_books_balance, fault_rows, words
+from tests.laws.test_node_faults import (
+    RATE_PER_S,
+    assert_books_balance,
+    assert_no_fault_is_silent,
+    fault_rows,
+    words,
+)
 from tests.laws.virtual_run import VirtualRun
 
 pytestmark = pytest.mark.live
@@ -243,7 +249,7 @@ def test_random_commands_in_a_row_leave_the_run_consistent(tmp_path: Path) -> No
 
     def one(say: Say) -> None:
         kind, name = rng.choice(nodes)
-        match rng.randrange(8):
+        match rng.randrange(9):
             case 0:
                 say("set", f"delay={rng.randrange(300)} ms", from_="cell.*", to="root.*", path="observation")
             case 1:
@@ -258,6 +264,8 @@ def test_random_commands_in_a_row_leave_the_run_consistent(tmp_path: Path) -> No
                 say("resume", **{kind: name})
             case 6:
                 say("freeze", cell=rng.choice("ab"))
+            case 7:
+                say("set", "reset_counts=true", leaf="a/leaf-1")
             case _:
                 say("heal")
 
@@ -275,6 +283,7 @@ def test_random_commands_in_a_row_leave_the_run_consistent(tmp_path: Path) -> No
     assert not run.outcome.interrupted
     assert len(run.outcome.ledger) == len(build_topology(run.scenario).links)
     assert_books_balance(run)
+    assert_no_fault_is_silent(run)
     assert len(fault_rows(run)) == len(run.outcome.by_hand) > COMMANDS // 3
     assert np.isin(
         run.tables["requests"]["outcome"], ["completed", "timed_out", "lost", "no_target", "failed"]

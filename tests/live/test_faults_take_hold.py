@@ -85,6 +85,13 @@ def test_several_link_faults_at_once_take_hold_between_processes(runs):
     assert counted(live, "dropped_cut", source="eu/leaf-1", target="root.b", path="observation") > 30
     assert counted(live, "reordered", source="root.a", target="eu/leaf-1") > 5
 
+    # a spike of the demand: the same requests as planned, all of them sent
+    planned_s = requests["planned_at_s"]
+    np.testing.assert_array_equal(planned_s, virtual["requests"]["planned_at_s"])
+    spike = (requests["root"] == "root.b") & (planned_s >= 1.0) & (planned_s < 1.5)
+    assert 110 < spike.sum() < 190  # twice 75, within four standard errors
+    assert np.isfinite(requests["sent_at_s"][spike]).all()
+
     # every process acknowledged its part, and all healed
     faults = live["faults"]
     assert (faults["nodes_applied"] == faults["nodes_expected"]).all()

@@ -21,12 +21,15 @@ WAIT_S = 60.0  # far above what any step takes, also on a busy host
 TEXT = """
 name: stopped
 duration: 120 s
-cells: {us: {servers: 2, profile: llama3-8b_a100_tp1_composed}}
+cells: {us: {servers: 3, profile: llama3-8b_a100_tp1_composed}}
 roots: {r: {traffic: [{class: c, rate: 200 /s, policy: p}]}}
 classes: {c: {output_tokens: 4}}
 policies: {p: {kind: random}}
 links:
   - {from: root.*, to: cell.*, path: request, delay: 10 ms}
+faults:
+  - {at: 0 s, link: {from: root.*, to: cell.*, path: request}, set: {delay: x2}}
+  - {at: 0.5 s, server: us/server-3, set: {pause: true}}
 """
 
 
@@ -58,6 +61,12 @@ def arm_summary(folder: Path) -> dict:
     return json.loads((folder / "run" / "summary.json").read_text())["arms"]["main"]
 
 
+def assert_all_healed(folder: Path) -> None:
+    """The faults were for good, one stopped a process, and all are healed where they were at work."""
+    faults = read_tables(folder / "run" / "arms" / "main" / "tables")["faults"]
+    assert faults["nodes_healed"].tolist() == faults["nodes_applied"].tolist() == [1, 1]
+
+
 def test_ctrl_c_keeps_the_data_merges_it_and_exits_130(tmp_path):
     process = start(tmp_path)
     wait_until_served(tmp_path)
@@ -72,6 +81,7 @@ def test_ctrl_c_keeps_the_data_merges_it_and_exits_130(tmp_path):
     assert summary["requests"]["completed"] > 0
     requests = read_tables(tmp_path / "run" / "arms" / "main" / "tables")["requests"]
     assert (requests["outcome"] == "completed").sum() == summary["requests"]["completed"]
+    assert_all_healed(tmp_path)
 
 
 def test_a_killed_server_makes_the_run_incomplete_and_is_named(tmp_path):
@@ -86,3 +96,4 @@ def test_a_killed_server_makes_the_run_incomplete_and_is_named(tmp_path):
     summary = arm_summary(tmp_path)
     assert summary["verdict"] == "incomplete"
     assert summary["requests"]["completed"] > 0
+    assert_all_healed(tmp_path)
