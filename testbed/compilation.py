@@ -5,6 +5,7 @@ The digest is written last: a compilation that was interrupted leaves nothing th
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -14,18 +15,23 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from testbed.compiled import NEVER, PACKAGE, SHARED, STAMP, VARIABLE, digest_of_sources, sources
+from testbed.compiled import NEVER, PACKAGE, STAMP, VARIABLE, digest_of_sources, sources
 from testbed.errors import RunError, UsageError
 
+# What is compiled as one, within which calls are cheapest; the compiler works on two of them at once.
+APART = ("routing", "serving")
+REST = "nodes"
+
 # No fused multiplication: a table is to be the same to the byte on every machine, compiled or not.
-BUILD = f"""
-import sys
+BUILD = """
+import json, sys
 from mypyc.build import mypycify
 from setuptools import setup
 
-modules, words = sys.argv[1].split(","), sys.argv[2:]
-extensions = mypycify(["--no-incremental", *modules], opt_level="2", debug_level="0",
-                      group_name={SHARED.removesuffix("__mypyc")!r}, target_dir=words[-1], multi_file=True)
+groups, words = json.loads(sys.argv[1]), sys.argv[2:]
+modules = [module for group in groups.values() for module in group]
+extensions = mypycify(["--no-incremental", *modules], opt_level="2", debug_level="0", target_dir=words[-1],
+                      separate=[(group, f"testbed_{name}") for name, group in groups.items()])
 for each in extensions:
     each.extra_compile_args.append("-ffp-contract=off")
 setup(name="testbed", packages=[], ext_modules=extensions, script_args=words[:-1])
@@ -68,12 +74,19 @@ def compile_modules(folder: Path) -> int:
 
 
 def _build(files: list[Path], place: Path) -> None:
-    parent = PACKAGE.parent
-    words = ["build_ext", "--build-lib", place / "lib", "--build-temp", place / "temp", place / "c"]
-    modules = ",".join(str(file.relative_to(parent)) for file in files)
+    words = [
+        "build_ext",
+        "--parallel",
+        "2",
+        "--build-lib",
+        place / "lib",
+        "--build-temp",
+        place / "temp",
+        place / "c",
+    ]
     done = subprocess.run(
-        [sys.executable, "-c", BUILD, modules, *map(str, words)],
-        cwd=parent,
+        [sys.executable, "-c", BUILD, json.dumps(_groups(files)), *map(str, words)],
+        cwd=PACKAGE.parent,
         env={**os.environ, VARIABLE: NEVER, "MYPY_CACHE_DIR": str(place / "cache")},
         capture_output=True,
         text=True,
@@ -82,3 +95,13 @@ def _build(files: list[Path], place: Path) -> None:
     if done.returncode:
         last = "\n".join((done.stdout + done.stderr).strip().splitlines()[-20:])
         raise RunError(f"the compilation failed:\n{last}")
+
+
+def _groups(files: list[Path]) -> dict[str, list[str]]:
+    """The files of each group, as paths from where the package lies."""
+    groups: dict[str, list[str]] = {}
+    for file in files:
+        package = file.relative_to(PACKAGE).parts[0]
+        name = package if package in APART else REST
+        groups.setdefault(name, []).append(str(file.relative_to(PACKAGE.parent)))
+    return groups

@@ -24,7 +24,6 @@ PACKAGE = Path(__file__).parent
 VARIABLE = "TESTBED_COMPILED"
 NEVER = "no"
 STAMP = "sources.sha256"
-SHARED = "testbed__mypyc"  # the library that holds the code of them all
 
 # What is compiled: whole packages, or modules. Those that it rests on come in `RESTS_ON`: types that are compiled in.
 COMPILED = (
