@@ -1,6 +1,6 @@
 """Compilation: turns the sources of the hot modules into machine code, by mypyc and the C compiler of this machine.
 
-The digest is written last: a compilation that was interrupted leaves nothing that would be taken.
+The folder of a compilation takes its name last: one that was interrupted leaves nothing that would be taken.
 """
 
 from __future__ import annotations
@@ -54,23 +54,34 @@ def compile_modules(folder: Path) -> int:
     """Compile the hot modules into this folder, in place of what it held; how many they were.
 
     Raises:
-        UsageError: the machine lacks a tool.
+        UsageError: the machine lacks a tool, or the folder holds something else.
         RunError: the compiler failed; its last words are in the message.
     """
     lacks = missing_tools()
     if lacks:
         raise UsageError(f"nothing is compiled, for want of {'; '.join(lacks)}")
+    if folder.exists() and any(folder.iterdir()) and not (folder / STAMP).exists():
+        raise UsageError(
+            f"{folder} holds something else than compiled modules; accepted: a new or an empty folder"
+        )
     digest, files = digest_of_sources(), sources()
     with TemporaryDirectory(prefix="testbed-") as place:
         _build(files, Path(place))
-        built = Path(place) / "lib"
         if digest_of_sources() != digest:
             raise RunError("a source changed while it was compiled; nothing is kept: compile again")
-        if folder.exists():
-            shutil.rmtree(folder)
-        shutil.copytree(built, folder)
-    (folder / STAMP).write_text(digest)
+        _put(Path(place) / "lib", digest, folder)
     return len(files)
+
+
+def _put(built: Path, digest: str, folder: Path) -> None:
+    """In place of what the folder held."""
+    (built / STAMP).write_text(digest)
+    new = folder.with_name(f"{folder.name}.new")
+    shutil.rmtree(new, ignore_errors=True)
+    shutil.copytree(built, new)
+    if folder.exists():
+        shutil.rmtree(folder)
+    new.rename(folder)
 
 
 def _build(files: list[Path], place: Path) -> None:

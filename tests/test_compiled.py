@@ -107,6 +107,32 @@ def test_a_missing_compiler_is_named_with_what_to_install(tmp_path, monkeypatch)
         compile_modules(tmp_path / "made")
 
 
+def test_a_folder_that_holds_something_else_is_left_as_it_is(tmp_path, monkeypatch):
+    monkeypatch.setattr("testbed.compilation.missing_tools", list)
+    (tmp_path / "thesis.txt").write_text("years of work")
+
+    with pytest.raises(UsageError, match="holds something else than compiled modules"):
+        compile_modules(tmp_path)
+    assert (tmp_path / "thesis.txt").read_text() == "years of work"
+
+
+def test_a_compilation_takes_the_place_of_an_older_one_whole(tmp_path, package, monkeypatch):
+    """The compiler itself is put in a drawer: what it would have built is there already."""
+    monkeypatch.setattr("testbed.compilation.missing_tools", list)
+    monkeypatch.setattr(
+        "testbed.compilation._build", lambda files, place: (place / "lib" / "testbed").mkdir(parents=True)
+    )
+    made = tmp_path / "made"
+    made.mkdir()
+    (made / compiled.STAMP).write_text("of another day")
+    (made / "old.so").write_text("")
+
+    assert compile_modules(made) == 1
+    assert compiled.state(made) == "compiled"
+    assert sorted(file.name for file in made.iterdir()) == [compiled.STAMP, "testbed"]
+    assert list(tmp_path.glob("*.new")) == []
+
+
 def run_virtual(scenario, duration, out, form):
     variable = {} if form == "compiled" else {compiled.VARIABLE: "no"}
     words = ["--engine", "virtual", "--duration", duration, "--no-figures", "--out", str(out)]
