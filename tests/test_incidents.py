@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 import io
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 from rich.console import Console
 
-from testbed.analysis.summary import summarize_arm, summarize_run
 from testbed.console.resolved_plan import describe
 from testbed.experiment import run_arm
 from testbed.record.read import read_tables
 from testbed.record.run_folder import ArmFolder
 from testbed.scenario.load import load_scenario
 from testbed.scenario.shorten import with_duration
+from tests.full_length import checked_expectations, silent
 
 INCIDENTS = Path(__file__).parents[1] / "scenarios" / "incidents"
 STAGED = sorted(INCIDENTS.glob("*.yaml"))
 SHORT_S = 8.0
-
-
-@contextmanager
-def silent(arm, scenario, topology):
-    class Silent:
-        def show(self, progress):
-            pass
-
-    yield Silent()
 
 
 def compared(path):
@@ -41,13 +31,7 @@ def compared(path):
 @pytest.mark.parametrize("path", STAGED, ids=lambda path: path.stem)
 def test_an_incident_shows_in_the_fault_arm_and_not_in_the_cure(path, tmp_path):
     file = compared(path)
-    summaries = {}
-    for arm, scenario in file.arms.items():
-        folder = ArmFolder(tmp_path / arm)
-        outcome = run_arm(folder, scenario, "virtual", silent)
-        summaries[arm] = summarize_arm(scenario, read_tables(folder.tables), outcome)
-
-    checked = summarize_run(file.name, summaries, file.expectations)["expectations"]
+    checked = checked_expectations(file, tmp_path)
 
     assert any(each["text"].startswith("fault") for each in checked)
     assert any("cure" in each["text"] for each in checked)

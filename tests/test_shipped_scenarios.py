@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import io
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from testbed.analysis.summary import summarize_arm, summarize_run
+from testbed.analysis.summary import summarize_arm
 from testbed.console.resolved_plan import describe
 from testbed.errors import RunError
 from testbed.experiment import run_arm
@@ -19,19 +18,11 @@ from testbed.scenario.load import load_scenario
 from testbed.scenario.shorten import with_duration
 from testbed.scenario.topology import build_topology
 from testbed.traffic.plan import build_plan
+from tests.full_length import checked_expectations, silent
 
 CHECKOUT = Path(__file__).parents[1]
 SHIPPED = sorted((CHECKOUT / "scenarios").rglob("*.yaml"))
 SHORT_S = 3.0
-
-
-@contextmanager
-def silent(arm, scenario, topology):
-    class Silent:
-        def show(self, progress):
-            pass
-
-    yield Silent()
 
 
 @pytest.fixture(params=SHIPPED, ids=[str(path.relative_to(CHECKOUT)) for path in SHIPPED])
@@ -78,13 +69,7 @@ def test_a_shipped_scenario_runs_shortened_and_keeps_every_law(file, tmp_path):
 def test_affinity_meets_its_expectations_at_full_length(tmp_path):
     """Hits, balance and sojourns of the four arms; the first eight seeds all meet them."""
     file = load_scenario(CHECKOUT / "scenarios" / "affinity.yaml")
-    summaries = {}
-    for arm, scenario in file.arms.items():
-        folder = ArmFolder(tmp_path / arm)
-        outcome = run_arm(folder, scenario, "virtual", silent)
-        summaries[arm] = summarize_arm(scenario, read_tables(folder.tables), outcome)
-
-    checked = summarize_run(file.name, summaries, file.expectations)["expectations"]
+    checked = checked_expectations(file, tmp_path)
 
     assert len(checked) == 9
     assert [(each["text"], each["said"]) for each in checked if not each["met"]] == []
@@ -93,13 +78,7 @@ def test_affinity_meets_its_expectations_at_full_length(tmp_path):
 def test_guards_against_a_dead_server_lose_what_they_are_expected_to(tmp_path):
     """All six arms at full length; the first five seeds meet all expectations."""
     file = load_scenario(CHECKOUT / "scenarios" / "dead_server.yaml")
-    summaries = {}
-    for arm, scenario in file.arms.items():
-        folder = ArmFolder(tmp_path / arm)
-        outcome = run_arm(folder, scenario, "virtual", silent)
-        summaries[arm] = summarize_arm(scenario, read_tables(folder.tables), outcome)
-
-    checked = summarize_run(file.name, summaries, file.expectations)["expectations"]
+    checked = checked_expectations(file, tmp_path)
 
     assert len(checked) == 7
     assert [(each["text"], each["said"]) for each in checked if not each["met"]] == []
@@ -109,13 +88,7 @@ def test_a_fault_of_the_reports_herds_greedy_roots_and_tips_keen_flow_over_for_g
     """Three of the eight arms of delay_chaos at full length; five seeds meet all eight expectations of all arms."""
     arms = ("greedy", "keen", "keen_unharmed")
     file = load_scenario(CHECKOUT / "scenarios" / "delay_chaos.yaml", arms=arms)
-    summaries = {}
-    for arm, scenario in file.arms.items():
-        folder = ArmFolder(tmp_path / arm)
-        outcome = run_arm(folder, scenario, "virtual", silent)
-        summaries[arm] = summarize_arm(scenario, read_tables(folder.tables), outcome)
-
-    checked = summarize_run(file.name, summaries, file.expectations)["expectations"]
+    checked = checked_expectations(file, tmp_path)
 
     assert len(checked) == 3
     assert [(each["text"], each["said"]) for each in checked if not each["met"]] == []

@@ -37,17 +37,18 @@ class Texts:
     def __len__(self) -> int:
         return len(self.numbers)
 
-    # It compares as an array does, row by row, where the type checker expects one answer; so it has no hash.
-
+    # it compares as an array does, row by row, where the type checker expects one answer
     def __eq__(self, word: object) -> NDArray[np.bool_]:  # type: ignore[override]
         """Which rows hold this word."""
         held = [number for number, each in enumerate(self.words) if each == word]
         return np.asarray(np.isin(self.numbers, held) if len(held) > 1 else self.numbers == (held or [-1])[0])
 
+    # as above
     def __ne__(self, word: object) -> NDArray[np.bool_]:  # type: ignore[override]
         """Which rows hold another word."""
         return ~(self == word)
 
+    # what has no one answer to a comparison has no hash
     __hash__ = None  # type: ignore[assignment]
 
     def __getitem__(self, rows: Any) -> Any:

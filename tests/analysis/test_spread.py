@@ -79,11 +79,12 @@ def test_runs_of_one_plan_may_differ_live_but_not_under_virtual_time() -> None:
     """Not even in a figure that no table shows; what they took by the clock is no figure."""
     same, other = run_of(1.0, flow=0.2), run_of(9.0, flow=0.2)
     other["arms"]["flow"]["laws"] = {"checked": 9}
-    said = Console(file=io.StringIO(), width=200)
+    page = io.StringIO()
+    said = Console(file=page, width=200)
 
     assert unequal_keys([same, run_of(9.0, flow=0.2)]) == []
     assert [each.key for each in unequal_keys([same, same, other])] == ["flow.laws"]
     assert print_spread(said, [same, run_of(9.0, flow=0.2)], "virtual")
     assert print_spread(said, [same, other], "live")
     assert not print_spread(said, [same, other], "virtual")
-    assert "flow.laws is (not given) and then {'checked': 9}" in said.file.getvalue()  # type: ignore[attr-defined]
+    assert "flow.laws is (not given) and then {'checked': 9}" in page.getvalue()

@@ -116,6 +116,7 @@ def loud(node: str, world: World, env: Environment) -> Asker | Answerer:
         shout()
         stop()
 
+    # the very role, with two of its methods made loud: a class around it would not be what is tested
     role.start, role.stop = start_loudly, stop_loudly  # type: ignore[method-assign]
     return role
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from typing import Literal
 
 import pytest
 
@@ -209,10 +210,10 @@ def boulder_line(view: View) -> LineWork:
     ],
 )
 def test_dlb_places_rare_requests_one_by_one_and_lets_frequent_ones_flow(
-    mode: str, boulders: float, late_s: float, expected: bool
+    mode: Literal["auto", "discrete", "flow"], boulders: float, late_s: float, expected: bool
 ) -> None:
     view = view_of_two()
-    dlb = build_dlb(DlbPolicy(kind="dlb", mode=mode), view, EVERY_S, 8.0, boulder_line(view))  # type: ignore[arg-type]
+    dlb = build_dlb(DlbPolicy(kind="dlb", mode=mode), view, EVERY_S, 8.0, boulder_line(view))
     updates = []
 
     for i in range(100):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
@@ -13,8 +14,8 @@ from testbed.scenario.quantity import Step
 from tests.routing.beliefs import report, view_of
 
 
-def least_cost(**words: object) -> LeastCostPolicy:
-    return LeastCostPolicy(kind="least_cost", cost="in_flight", **words)  # type: ignore[arg-type]
+def least_cost(**words: Any) -> LeastCostPolicy:
+    return LeastCostPolicy(kind="least_cost", cost="in_flight", **words)
 
 
 def configured(view: View, /, **words: object) -> View:

@@ -13,7 +13,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from testbed.errors import Fault, ScenarioError, UsageError
+from testbed.errors import ScenarioError, UsageError
 from testbed.scenario import expectation
 from testbed.scenario.load import ScenarioFile, load_scenario, scenario_from_text
 from testbed.scenario.policy_words import POLICY_KINDS
@@ -1112,15 +1112,13 @@ def test_an_arm_that_the_file_does_not_have_is_a_mistake_of_the_command_line() -
     assert str(raised.value) == "'gredy' is not an arm (greedy?); accepted: greedy, even"
 
 
-def read(text: str, *overrides: tuple[str, str]) -> None:
-    """Read text that may be anything: it is a scenario, or it has faults of one line each."""
-    faults: list[Fault] = []
+def is_read(text: str, *overrides: tuple[str, str]) -> bool:
+    """Text that may be anything: it is a scenario, or it has faults of one line each."""
     try:
-        assert isinstance(scenario_from_text(text, "f.yaml", overrides), ScenarioFile)
+        return isinstance(scenario_from_text(text, "f.yaml", overrides), ScenarioFile)
     except ScenarioError as error:
-        faults = error.faults or [Fault(0, "", "an error\nwithout faults")]
-
-    assert all(fault.text("f.yaml").isprintable() for fault in faults)
+        faults = error.faults
+    return bool(faults) and all(fault.text("f.yaml").isprintable() for fault in faults)
 
 
 SCALARS = st.one_of(
@@ -1171,19 +1169,19 @@ SECTIONS = st.sampled_from([*KEYS.split(", "), "arms", "expect", "", "x"])
 )
 @settings(max_examples=150, deadline=None)
 def test_arbitrary_text_gives_a_scenario_or_its_faults(text: str) -> None:
-    read(text)
+    assert is_read(text)
 
 
 @given(at=st.integers(0, len(GOOD)), cut=st.integers(0, 30), text=st.text(max_size=12))
 @settings(max_examples=100, deadline=None)
 def test_a_damaged_scenario_gives_a_scenario_or_its_faults(at: int, cut: int, text: str) -> None:
-    read(GOOD[:at] + text + GOOD[at + cut :])
+    assert is_read(GOOD[:at] + text + GOOD[at + cut :])
 
 
 @given(changes=st.dictionaries(SECTIONS, TREES, max_size=3))
 @settings(max_examples=150, deadline=None)
 def test_an_arbitrary_tree_in_a_scenario_gives_a_scenario_or_its_faults(changes: dict[str, Any]) -> None:
-    read(yaml.safe_dump({**yaml.safe_load(GOOD), **changes}))
+    assert is_read(yaml.safe_dump({**yaml.safe_load(GOOD), **changes}))
 
 
 @given(path=st.lists(WORDS | SECTIONS, max_size=4).map(".".join), value=TREES)
@@ -1191,8 +1189,8 @@ def test_an_arbitrary_tree_in_a_scenario_gives_a_scenario_or_its_faults(changes:
 def test_an_arbitrary_override_gives_a_scenario_or_its_faults(path: str, value: Any) -> None:
     text = yaml.safe_dump(value)
 
-    read(GOOD, (path, text))
-    read(GOOD + yaml.safe_dump({"arms": {"a": {path: value}}}))
+    assert is_read(GOOD, (path, text))
+    assert is_read(GOOD + yaml.safe_dump({"arms": {"a": {path: value}}}))
 
 
 @given(st.binary(max_size=40))
