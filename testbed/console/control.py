@@ -96,19 +96,18 @@ def _setting(action: str, words: Sequence[str]) -> dict[str, Any]:
         key, equals, value = word.partition("=")
         if not equals or not key:
             raise UsageError(f"control set: {word!r}; accepted: KEY=VALUE, such as delay=2s")
-        setting[key] = int(value) if key == "burst" and value.isdecimal() else _value(value)
+        setting[key] = _value(value)
     return setting
 
 
 def _value(text: str) -> Any:
     """A number, a flag, a text, or a mapping such as {normal: 2 ms}."""
     try:
-        value = yaml.safe_load(text)
+        return yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise UsageError(
             f"control: {text!r} is not a value; accepted: such as 2s, 0.5, {{normal: 2 ms}}"
         ) from error
-    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def _whom(target: dict[str, str | None]) -> dict[str, Any]:
