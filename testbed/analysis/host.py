@@ -76,6 +76,12 @@ class HostSeries:
         """Share of the run in which a task waited for a core; NaN: unknown."""
         return self._mean("pressure")
 
+    def others(self, own_cpu_s: float) -> float:
+        """Cores in use by processes that are not of the run, whose own took `own_cpu_s`; NaN: unknown."""
+        if not self._table:
+            return math.nan
+        return self._mean("busy_cores") - own_cpu_s / float(self._table["span_s"].sum())
+
     def findings(self, own_cpu_s: float) -> Iterator[Finding]:
         """The pressure, where it is high and others than this run are busy.
 
@@ -85,7 +91,7 @@ class HostSeries:
         pressure = self.pressure()
         if not pressure > MOST_PRESSURE:
             return
-        others = self._mean("busy_cores") - own_cpu_s / float(self._table["span_s"].sum())
+        others = self.others(own_cpu_s)
         if others < LEAST_OTHERS:
             return
         said = "" if math.isnan(others) else f", others than this run use {others:.2g} cores"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import psutil
 
@@ -58,12 +58,31 @@ def refuse_busy_host(look_s: float = LOOK_S) -> None:
         )
 
 
+@runtime_checkable
+class Watched(Protocol):
+    """A measurement that knows what else the machine did meanwhile."""
+
+    def disturbances(self) -> list[str]:
+        """In words; empty: nothing."""
+
+
 def undisturbed(measure: Callable[[], Measured]) -> tuple[Measured, str]:
-    """What was measured, and what to say of the host: a run during which time was stolen is repeated, up to three times."""
+    """What was measured, and what to say of the host.
+
+    A measurement is repeated, up to three times in all, where time was stolen from the machine meanwhile or it tells itself
+    of something that disturbed it. The last one counts, whatever it gave.
+    """
     for _ in range(MOST_TRIES):
         clock = Clock()
         measured = measure()
-        stolen = clock.load().stolen_cores / (psutil.cpu_count() or 1)
-        if stolen <= MOST_STEAL:
+        said = _theft(clock.load())
+        if isinstance(measured, Watched):
+            said += measured.disturbances()
+        if not said:
             return measured, ""
-    return measured, f"disturbed: the host took {stolen:.0%} of the time, in each of {MOST_TRIES} tries"
+    return measured, f"disturbed in each of {MOST_TRIES} tries, in the last: {', '.join(said)}"
+
+
+def _theft(load: Load) -> list[str]:
+    stolen = load.stolen_cores / (psutil.cpu_count() or 1)
+    return [f"the host took {stolen:.0%} of the time"] if stolen > MOST_STEAL else []

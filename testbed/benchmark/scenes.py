@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+from testbed.analysis.host import LEAST_OTHERS, HostSeries
 from testbed.analysis.records import Table
 from testbed.analysis.summary import summarize_arm
 from testbed.errors import RunError
@@ -37,9 +38,28 @@ class Ran(NamedTuple):
         return float(self.tables["processes"]["cpu_s"].sum())
 
     @property
+    def planned(self) -> int:
+        """Requests."""
+        return int(self.summary["requests"]["planned"])
+
+    @property
     def completed(self) -> int:
         """Requests."""
         return int(self.summary["requests"]["completed"])
+
+    @property
+    def others_cores(self) -> float:
+        """Cores that processes which are not of the run used meanwhile; NaN: unknown."""
+        return HostSeries(self.tables["host"], 1.0).others(self.cpu_s)
+
+    def disturbances(self) -> list[str]:
+        """What the machine's own record of the run has that is not the run's doing, in words."""
+        host = self.summary["host"]
+        spells = host["slow_spells"] if host and host["watched"] else 0
+        said = [f"{spells} slow spell{'s' if spells > 1 else ''} of the processors"] if spells else []
+        if self.others_cores > LEAST_OTHERS:
+            said.append(f"others used {self.others_cores:.2f} cores")
+        return said
 
 
 def shipped(name: str, changes: Sequence[tuple[str, str]] = (), duration_s: float | None = None) -> Scenario:

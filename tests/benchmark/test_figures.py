@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import ClassVar
 
+import numpy as np
 import psutil
 import pytest
 
@@ -14,6 +15,7 @@ from testbed.benchmark.figure import Figure
 from testbed.benchmark.neighbours import Clock, Load, refuse_busy_host, undisturbed
 from testbed.benchmark.table import figure_data
 from testbed.errors import RunError, UsageError
+from tests.benchmark.made_run import made_run
 
 
 class FakeClock(Clock):
@@ -67,7 +69,37 @@ def test_a_run_during_which_time_was_stolen_is_repeated_and_the_last_one_says_so
     loads += [Load(1.0, 0.5 * cores)] * 3
     value, note = undisturbed(lambda: next(measured))
     assert value == 4
-    assert note.startswith("disturbed: the host took 50%")
+    assert note == "disturbed in each of 3 tries, in the last: the host took 50% of the time"
+
+
+@pytest.mark.parametrize(
+    ("host", "said"),
+    [
+        ({}, []),
+        ({"slowdown": 5.0}, ["1 slow spell of the processors"]),
+        ({"busy_cores": 0.5}, ["others used 0.40 cores"]),
+        ({"busy_cores": 0.3}, []),
+        ({"busy_cores": math.nan}, []),
+    ],
+)
+def test_a_run_tells_what_its_machine_did_beside_it(host, said):
+    assert made_run(cpu_s=1.0, host=host).disturbances() == said
+
+
+def test_a_machine_that_was_not_watched_tells_nothing():
+    ran = made_run()._replace(tables={"host": {}, "processes": {"cpu_s": np.ones(1)}})
+
+    assert ran._replace(summary={"host": {"watched": False}}).disturbances() == []
+    assert ran._replace(summary={"host": None}).disturbances() == []
+
+
+def test_a_run_in_a_slow_spell_is_repeated_until_there_is_none(loads):
+    loads += [Load(1.0, 0.0)] * 2
+    runs = [made_run(host={"slowdown": 5.0}), made_run(planned=7)]
+
+    ran, note = undisturbed(lambda: runs.pop(0))
+
+    assert (ran.planned, note, runs) == (7, "", [])
 
 
 def test_decisions_are_measured_for_few_and_many_targets():
