@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 
 from testbed.analysis.summary import summarize_arm
 from testbed.benchmark.figure import Figure
-from testbed.benchmark.scenes import shipped
+from testbed.benchmark.scenes import refuse_broken, shipped
 from testbed.errors import RunError
 from testbed.figures.drawing import DrawnArm, draw_all
 from testbed.figures.files import save
@@ -44,7 +44,7 @@ def times(quick: bool) -> Iterator[Figure]:
     with TemporaryDirectory(prefix="testbed-") as place:
         folder = ArmFolder(Path(place) / "arm")
         folder.make()
-        _record(folder, scenario)
+        record(folder, scenario)
         words = [sys.executable, "-m", "testbed.benchmark.merging", str(folder.path)]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
         if done.returncode != 0:
@@ -56,11 +56,18 @@ def times(quick: bool) -> Iterator[Figure]:
     yield Figure(f"{name}: peak of memory", found["peak_gb"], "GB", most_gb, False)
 
 
-def _record(folder: ArmFolder, scenario: Scenario) -> None:
+def record(folder: ArmFolder, scenario: Scenario) -> None:
+    """Run a scenario and leave its logs, and how it ended, in a folder.
+
+    Raises:
+        InterruptError: the user stopped the run.
+    """
     folder.scenario.write_text(dump_scenario(scenario))
     scaled = scenario.scaled()
     world = World(scaled, build_topology(scaled), build_plan(scaled))
-    VirtualEngine(folder, world, {}).run().save(folder.outcome)
+    outcome = VirtualEngine(folder, world, {}).run()
+    refuse_broken(outcome)
+    outcome.save(folder.outcome)
 
 
 def main() -> None:

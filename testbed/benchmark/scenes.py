@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from testbed.analysis.host import LEAST_OTHERS, HostSeries
 from testbed.analysis.records import Table
 from testbed.analysis.summary import summarize_arm
-from testbed.errors import RunError
+from testbed.errors import InterruptError, RunError
 from testbed.experiment import Display, run_arm
 from testbed.record.outcome import RunOutcome
 from testbed.record.read import read_tables
@@ -81,7 +81,12 @@ def written(text: str) -> Scenario:
 
 
 def run(scenario: Scenario, engine: str = "live", shown: Display | None = None) -> Ran:
-    """Run and summarise; what was recorded is gone afterwards. `shown` is told of the progress."""
+    """Run and summarise; what was recorded is gone afterwards. `shown` is told of the progress.
+
+    Raises:
+        RunError: a process died.
+        InterruptError: the user stopped the run.
+    """
 
     @contextmanager
     def display(arm: str, scenario: Scenario, topology: Topology) -> Iterator[Display]:
@@ -90,9 +95,25 @@ def run(scenario: Scenario, engine: str = "live", shown: Display | None = None) 
     with TemporaryDirectory(prefix="testbed-") as place:
         folder = ArmFolder(Path(place) / "arm")
         outcome = run_arm(folder, scenario, engine, display)
+        refuse_broken(outcome)
         tables = read_tables(folder.tables, numbered=True)
         summary = summarize_arm(scenario, tables, outcome, outcome.log_problems)
         return Ran(summary, outcome, tables)
+
+
+def refuse_broken(outcome: RunOutcome) -> None:
+    """Raise where a run did not go on to its end, so that nothing can be measured on it.
+
+    Raises:
+        RunError: a process died.
+        InterruptError: the user stopped the run.
+    """
+    if outcome.interrupted:
+        raise InterruptError("stopped by the user; what was measured so far is lost")
+    for death in outcome.deaths:
+        said = death.stderr_tail.strip().splitlines()
+        last = f"; its last line: {said[-1]}" if said else ""
+        raise RunError(f"a run of the benchmark: {death.node} died ({death.how}) at {death.at_s:.3f} s{last}")
 
 
 class _Unseen:

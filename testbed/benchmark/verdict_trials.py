@@ -16,7 +16,6 @@ from testbed.analysis.host import MOST_PRESSURE
 from testbed.benchmark.figure import Figure
 from testbed.benchmark.hogs import hogs
 from testbed.benchmark.scenes import Ran, run, shipped
-from testbed.errors import InterruptError
 
 HOGS = 4
 COUNT = 20
@@ -68,6 +67,7 @@ def trials(count: int, seconds: float = RUN_S, beside: int = HOGS) -> Iterator[T
     """Runs alone and beside hogs in turn, `count` of each.
 
     Raises:
+        RunError: a process died.
         InterruptError: the user stopped one of the runs.
     """
     for _ in range(count):
@@ -147,8 +147,6 @@ def trial_data(found: Sequence[Trial]) -> list[dict[str, Any]]:
 
 def _trial(beside: int, seconds: float, run_once: Callable[[float], Ran] | None = None) -> Trial:
     ran = (run_once or _run)(seconds)
-    if ran.outcome.interrupted:
-        raise InterruptError("stopped by the user; the trials so far are lost")
     summary = ran.summary
     host = summary["host"] if summary["host"]["watched"] else {}
     return Trial(

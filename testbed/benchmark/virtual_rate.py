@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from testbed.benchmark.figure import Figure
-from testbed.benchmark.scenes import shipped
+from testbed.benchmark.scenes import refuse_broken, shipped
 from testbed.errors import RunError
 from testbed.record.run_folder import ArmFolder
 from testbed.roles.build import World
@@ -26,23 +26,33 @@ def rates(quick: bool) -> Iterator[Figure]:
     seconds = 0.5 if quick else 2.0
     ours, theirs = [], []
     for _ in range(1 if quick else TIMES):
-        ours.append(_engine_per_s(seconds))
+        ours.append(engine_per_s(seconds))
         theirs.append(_chain_per_s(seconds))
     yield Figure("virtual engine, whole path with records", max(ours), "requests/s", 50_000)
     yield Figure("bare SimPy chain of the same hops", max(theirs), "requests/s", how="interleaved")
     yield Figure("virtual engine, of the bare chain", max(ours) / max(theirs), "", 0.6)
 
 
-def _engine_per_s(seconds: float) -> float:
+def engine_per_s(seconds: float, engine: type[VirtualEngine] = VirtualEngine) -> float:
+    """Requests a second of processor time, of a run of so many seconds that answers all that were planned.
+
+    Raises:
+        RunError: the run ended with requests open.
+        InterruptError: the user stopped it.
+    """
     scenario = shipped("throughput.yaml", duration_s=seconds).scaled()
     with TemporaryDirectory(prefix="testbed-") as place:
         folder = ArmFolder(Path(place) / "arm")
         folder.make()
         world = World(scenario, build_topology(scenario), build_plan(scenario))
-        engine = VirtualEngine(folder, world, {})
+        made = engine(folder, world, {})
         began_s = time.process_time()
-        engine.run()
-        return len(world.plan.of_root(0).request_ids) / (time.process_time() - began_s)
+        outcome = made.run()
+        took_s = time.process_time() - began_s
+    refuse_broken(outcome)
+    if not outcome.drained:
+        raise RunError("a virtual run of the throughput scenario ended with requests open")
+    return len(world.plan.of_root(0).request_ids) / took_s
 
 
 def _chain_per_s(seconds: float) -> float:
