@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from testbed.analysis.records import Floats, Mask, Table, Tables, codes, positions_by, row_count
 from testbed.links.delay import mean_delay_s
@@ -29,7 +30,7 @@ _LATE_OR_FALSE = ("kill", "pause", "telemetry", "clock_skew", "clock_drift")
 
 
 class Hop(NamedTuple):
-    """Messages of one link in the order of sending, scenario time; the first ones, where there are many.
+    """Messages of one link in the order of sending, scenario time; evenly spaced ones of all, where there are many.
 
     Attributes:
         link: of the topology.
@@ -138,10 +139,15 @@ def _hops(
         link = links.get((sources[number // len(targets)], targets[number % len(targets)], leg.path))
         if link is None:
             continue
-        rows = rows[np.argsort(table[leg.sent][rows], kind="stable")][:most]
+        rows = _spaced(rows[np.argsort(table[leg.sent][rows], kind="stable")], most)
         sent_at_s, received_at_s = table[leg.sent][rows], table[leg.received][rows]
         drawn_s = _drawn_s(link, seed, table[leg.key][rows].tolist(), sent_at_s)
         yield Hop(link, leg.is_planned, sent_at_s, received_at_s, drawn_s)
+
+
+def _spaced(rows: npt.NDArray[np.intp], most: int) -> npt.NDArray[np.intp]:
+    """At most so many of the rows, the first and the last among them: the first ones alone would be those of the warm-up."""
+    return rows if len(rows) <= most else rows[np.linspace(0, len(rows) - 1, most).astype(np.intp)]
 
 
 def _drawn_s(link: Link, seed: int, identities: list[int], sent_at_s: Floats) -> Floats:

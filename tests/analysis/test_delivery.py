@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from testbed.analysis.delivery import delivered_delays, delivery_findings, draw_findings
+from testbed.analysis import hops as recorded
 from testbed.analysis.hops import Hop, recorded_hops, untouched_links
 from testbed.analysis.host import HostSeries
 from testbed.analysis.injection import injection_errors, injection_findings
@@ -175,3 +176,24 @@ def test_requests_that_were_sent_again_are_left_out() -> None:
         return sum(len(hop.sent_at_s) for hop in hops if hop.link.path == "request")
 
     assert messages({**tables, "attempts": {"request_id": again}}) == messages(tables) - len(again)
+
+
+def test_a_link_of_very_many_messages_is_judged_over_the_whole_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Evenly spaced rows, each with the draw of its own key: what is late in the last quarter of a fast run shows."""
+    scenario = with_line(jitter={"uniform": "10 ms"})
+    topology = build_topology(scenario)
+    tables: Tables = made_tables(scenario, steady(0.4, 0.3, 0.3), rate_per_s=900.0)
+    requests = tables["requests"]
+    for link in (link for link in topology.links if link.path == "request"):
+        draw = LinkModel(scenario.seed, link).draw
+        for i in np.flatnonzero((requests["root"] == link.source) & (requests["leaf"] == link.target)):
+            requests["at_leaf_s"][i] = draw(int(requests["request_id"][i]), 0, float(requests["sent_at_s"][i]))
+    requests["at_leaf_s"] += np.where(requests["planned_at_s"] > 15.0, 0.003, 0.0)
+    monkeypatch.setattr(recorded, "MOST_MESSAGES", 300 * len(topology.links))
+
+    hops = [hop for hop in recorded_hops(scenario, topology, tables) if hop.link.path == "request"]
+
+    assert [len(hop.sent_at_s) for hop in hops if hop.link.target.startswith("us/")] == [300] * 3
+    assert all(hop.sent_at_s[0] < 0.5 and hop.sent_at_s[-1] > 19.5 for hop in hops)
+    for each in injection_errors(hops, 1.0):
+        assert (each.p50_s, each.p99_s) == pytest.approx((0.0, 0.003), abs=1e-9)
