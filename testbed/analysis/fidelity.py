@@ -14,9 +14,17 @@ from testbed.analysis.delivery import (
 )
 from testbed.analysis.hops import recorded_hops, untouched_links
 from testbed.analysis.host import HostSeries, clock_steps
-from testbed.analysis.injection import InjectionError, injection_errors, injection_findings, worst_error
+from testbed.analysis.injection import (
+    Early,
+    InjectionError,
+    earliest,
+    injection_errors,
+    injection_findings,
+    worst_error,
+)
 from testbed.analysis.limits import Finding, Limit
 from testbed.analysis.observation_age import ObservationAge, age_findings, observation_ages, worst_age
+from testbed.analysis.pools import Pools, judged_hops
 from testbed.analysis.processes import full_sockets
 from testbed.analysis.records import Tables, Window, row_count
 from testbed.analysis.timers import Timer, timer_figures, timer_findings, timers_of
@@ -33,6 +41,7 @@ class Fidelity(NamedTuple):
     Attributes:
         host: what the machine did.
         errors: of the injected delays, from end to end.
+        early: the message that came longest before its time; None: none did.
         delivered: delays against what was asked.
         ages: of the observations.
         timers: of the processes, before the start.
@@ -43,6 +52,7 @@ class Fidelity(NamedTuple):
 
     host: HostSeries
     errors: list[InjectionError]
+    early: Early | None
     delivered: list[Delivered]
     ages: list[ObservationAge]
     timers: list[Timer]
@@ -57,7 +67,7 @@ class Fidelity(NamedTuple):
         if not self.is_live:
             return
         scale = scenario.time_scale
-        yield from injection_findings(self.errors, limit, scale, self.host)
+        yield from injection_findings(self.errors, self.early, limit, scale, self.host)
         yield from timer_findings(self.timers, limit, scale)
         yield from delivery_findings(self.delivered)
         yield from draw_findings(untouched_links(scenario, topology), tables.get("lateness", {}))
@@ -133,14 +143,16 @@ def measure_fidelity(
     is_live = outcome.engine == "live"
     host = HostSeries(tables.get("host", {}) if is_live else {}, scenario.time_scale)
     if not is_live:
-        return Fidelity(host, [], [], [], [], 0.0, False, False)
+        return Fidelity(host, [], None, [], [], [], 0.0, False, False)
     hops = list(recorded_hops(scenario, topology, tables))
+    pools, scale = Pools(scenario, topology), scenario.time_scale
     processes = tables.get("processes", {})
     is_due = outcome.dating == "due"
     return Fidelity(
         host,
-        [] if is_due else injection_errors(hops, scenario.time_scale),
-        delivered_delays(hops),
+        [] if is_due else injection_errors(judged_hops(hops, pools), scale),
+        None if is_due else earliest(hops, scale),
+        delivered_delays(judged_hops(hops, pools, alike=True)),
         observation_ages(scenario, topology, tables.get("observations", {}), window),
         timers_of(tables.get("timers", {})),
         float(processes["cpu_s"].sum()) if row_count(processes) and "cpu_s" in processes else 0.0,

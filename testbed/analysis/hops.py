@@ -30,14 +30,15 @@ _LATE_OR_FALSE = ("kill", "pause", "telemetry", "clock_skew", "clock_drift")
 
 
 class Hop(NamedTuple):
-    """Messages of one link in the order of sending, scenario time; evenly spaced ones of all, where there are many.
+    """Messages of one link, or a pool, in the order of sending, scenario time; evenly spaced ones of all, where there are many.
 
     Attributes:
-        link: of the topology.
+        link: of the topology; of a pool, its first.
         is_planned: sent at a planned instant, that of a server's step: what is late there is late here.
         sent_at_s: shape (messages,), seconds.
         received_at_s: the same.
-        drawn_s: the delay of each by the link's model.
+        drawn_s: the delay of each by its link's model.
+        pool: its name in words; empty: one link.
     """
 
     link: Link
@@ -45,11 +46,12 @@ class Hop(NamedTuple):
     sent_at_s: Floats
     received_at_s: Floats
     drawn_s: Floats
+    pool: str = ""
 
     @property
     def name(self) -> str:
-        """The link in words, for people."""
-        return f"{self.link.source} -> {self.link.target} ({self.link.path})"
+        """The link or the pool in words, for people."""
+        return self.pool or f"{self.link.source} -> {self.link.target} ({self.link.path})"
 
 
 class _Leg(NamedTuple):

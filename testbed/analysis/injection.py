@@ -17,22 +17,22 @@ from testbed.analysis.hops import Hop
 from testbed.analysis.host import NEAR_S, HostSeries
 from testbed.analysis.lateness import CONFIDENCE, LEAST_MESSAGES
 from testbed.analysis.limits import Finding, Limit, exceeded, graded
+from testbed.analysis.records import Floats
 from testbed.scenario.quantity import format_s
 
 EARLY_S = 1e-6  # what scaling and subtracting instants may cost
 
 
 class InjectionError(NamedTuple):
-    """Of one link, wall seconds.
+    """Of one link, or a pool of links, wall seconds.
 
     Attributes:
-        name: the link in words.
+        name: the link or the pool in words.
         check: `injection`, or `server step` where the sending was planned.
         messages: that were looked at.
         p50_s: median.
         p99_s: percentile.
         p99_low_s: it is at least this, with 95 % confidence.
-        least_s: smallest; below 0 a message came before its time.
         largest_at_s: scenario time at which the latest was received.
     """
 
@@ -42,18 +42,41 @@ class InjectionError(NamedTuple):
     p50_s: float
     p99_s: float
     p99_low_s: float
-    least_s: float
     largest_at_s: float
 
 
+class Early(NamedTuple):
+    """The message that came longest before its time.
+
+    Attributes:
+        name: its link in words.
+        by_s: before it was due, wall seconds; infinite where the link's model had lost it.
+        at_s: scenario time at which it was received.
+    """
+
+    name: str
+    by_s: float
+    at_s: float
+
+
+def earliest(hops: Iterable[Hop], time_scale: float) -> Early | None:
+    """Over all links, however few messages they carried; none where all came in time."""
+    found: Early | None = None
+    for hop in hops:
+        errors_s = _errors_s(hop, time_scale)
+        i = int(np.argmin(errors_s))
+        by_s = -float(errors_s[i])
+        if by_s > (found.by_s if found else EARLY_S):
+            found = Early(hop.name, by_s, float(hop.received_at_s[i]))
+    return found
+
+
 def injection_errors(hops: Iterable[Hop], time_scale: float) -> list[InjectionError]:
-    """Of every link with enough messages, or that handed one over too early."""
+    """Of every link or pool with enough messages."""
     found = []
     for hop in hops:
-        errors_s = (hop.received_at_s - hop.sent_at_s - hop.drawn_s) * time_scale
-        errors_s = np.where(np.isfinite(errors_s), errors_s, -np.inf)  # the model had lost it
-        least_s = float(errors_s.min())
-        if len(errors_s) >= LEAST_MESSAGES or least_s < -EARLY_S:
+        errors_s = _errors_s(hop, time_scale)
+        if len(errors_s) >= LEAST_MESSAGES:
             late_at_s = float(hop.received_at_s[int(np.argmax(errors_s))])
             ordered = np.sort(errors_s)
             found.append(
@@ -64,7 +87,6 @@ def injection_errors(hops: Iterable[Hop], time_scale: float) -> list[InjectionEr
                     float(ordered[len(ordered) // 2]),
                     float(ordered[_place(len(ordered), 0.01 * len(ordered))]),
                     float(ordered[_place(len(ordered), binom.ppf(CONFIDENCE, len(ordered), 0.01))]),
-                    least_s,
                     late_at_s,
                 )
             )
@@ -78,23 +100,23 @@ def worst_error(errors: Iterable[InjectionError], check: str) -> InjectionError 
 
 
 def injection_findings(
-    errors: list[InjectionError], limit: Limit, time_scale: float, host: HostSeries
+    errors: list[InjectionError], early: Early | None, limit: Limit, time_scale: float, host: HostSeries
 ) -> Iterator[Finding]:
     """The worst link of each check against the limit, and any message that came before its time.
 
     Args:
-        errors: of all links.
+        errors: of all links and pools.
+        early: the message that came too early by most.
         limit: of the verdict.
         time_scale: of the scenario.
         host: what the machine did.
     """
     limit_s, near_s = limit.at(time_scale), NEAR_S / time_scale
-    early = min(errors, key=lambda each: each.least_s, default=None)
-    if early is not None and early.least_s < -EARLY_S:
+    if early is not None:
         said = (
             "although its link's draw had lost it"
-            if early.least_s == -np.inf
-            else f"{-early.least_s:.6f} s before its drawn delay was over"
+            if early.by_s == np.inf
+            else f"{early.by_s:.6f} s before its drawn delay was over"
         )
         yield Finding(
             "invalid", f"injected delay: a message on {early.name} was received {said}", "injection"
@@ -115,6 +137,12 @@ def injection_findings(
                 check,
                 limit.least_scale(worst.p99_low_s, time_scale),
             )
+
+
+def _errors_s(hop: Hop, time_scale: float) -> Floats:
+    """Of each message, wall seconds; minus infinity where the link's model had lost it."""
+    errors_s = (hop.received_at_s - hop.sent_at_s - hop.drawn_s) * time_scale
+    return np.where(np.isfinite(errors_s), errors_s, -np.inf)
 
 
 def _place(count: int, above: float) -> int:

@@ -3,12 +3,13 @@
 The worst link decides a verdict, since a percentile over all links hides the slowest. But the p99 of a hundred
 messages is their second largest, and the worst of many such links is chance: so links are judged by the lower 95 %
 confidence bound of their p99, the order statistic that a binomial count of exceedances allows. On a busy link the two
-are the same.
+are the same. Links of fewer than a hundred messages are judged in pools (see pools.py).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -21,8 +22,25 @@ CONFIDENCE = 0.95
 LEAST_MESSAGES = 100  # a p99 of fewer messages is hardly more than their largest
 
 
+Bins = np.ndarray[tuple[int], np.dtype[np.int64]]
+
+
 class LinkLateness(NamedTuple):
-    """The lateness of one link over the whole run, wall seconds."""
+    """The lateness of one link, or of a pool of links, over the whole run, wall seconds.
+
+    Attributes:
+        source: the node that sends; of a pool, that of its first link, as are the next two.
+        target: the node that receives.
+        path: request, reply, observation or probe.
+        messages: that were delivered.
+        p50_s: median.
+        p99_s: percentile.
+        p99_low_s: it is at least this, with 95 % confidence.
+        max_s: the largest.
+        bins: messages by lateness.
+        pool: its name in words; empty: one link.
+        members: source, target and path of the links of a pool.
+    """
 
     source: str
     target: str
@@ -30,13 +48,21 @@ class LinkLateness(NamedTuple):
     messages: int
     p50_s: float
     p99_s: float
-    p99_low_s: float  # the p99 is at least this, with 95 % confidence
+    p99_low_s: float
     max_s: float
+    bins: Bins
+    pool: str = ""
+    members: tuple[tuple[str, str, str], ...] = ()
 
     @property
     def name(self) -> str:
-        """The link in words, for people."""
-        return f"{self.source} -> {self.target} ({self.path})"
+        """The link or the pool in words, for people."""
+        return self.pool or f"{self.source} -> {self.target} ({self.path})"
+
+    @property
+    def keys(self) -> tuple[tuple[str, str, str], ...]:
+        """Source, target and path of each of its links."""
+        return self.members or ((self.source, self.target, self.path),)
 
 
 def link_lateness(lateness: Table) -> list[LinkLateness]:
@@ -58,13 +84,41 @@ def link_lateness(lateness: Table) -> list[LinkLateness]:
             min(p99_s, max_s),
             min(p99_low_s(bins), p99_s, max_s),
             max_s,
+            bins,
         )
         for source, target, path, messages, p50_s, p99_s, max_s, bins in rows
         if messages > 0
     ]
 
 
-def p99_low_s(bins: np.ndarray[tuple[int], np.dtype[np.int64]]) -> float:
+def pool_lateness(pool: str, links: Sequence[LinkLateness]) -> LinkLateness:
+    """Of several links as if they were one.
+
+    Args:
+        pool: its name in words.
+        links: at least one.
+    """
+    bins: Bins = np.zeros(max(len(link.bins) for link in links), np.int64)
+    for link in links:
+        bins[: len(link.bins)] += link.bins
+    counts, max_s = bins.tolist(), max(link.max_s for link in links)
+    first = links[0]
+    return LinkLateness(
+        first.source,
+        first.target,
+        first.path,
+        sum(link.messages for link in links),
+        min(percentile_s(counts, 0.5), max_s),
+        min(percentile_s(counts, 0.99), max_s),
+        min(p99_low_s(bins), max_s),
+        max_s,
+        bins,
+        pool,
+        tuple(key for link in links for key in link.keys),
+    )
+
+
+def p99_low_s(bins: Bins) -> float:
     """The least that the p99 of binned lateness is with 95 % confidence, seconds; 0 where nothing was counted."""
     messages = int(np.sum(bins))
     return percentile_s(bins.tolist(), 1.0 - _exceedances(messages) / messages) if messages else 0.0

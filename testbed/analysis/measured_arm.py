@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from testbed.analysis.fidelity import Fidelity, measure_fidelity
-from testbed.analysis.lateness import LinkLateness, link_lateness
+from testbed.analysis.lateness import LinkLateness
 from testbed.analysis.laws import Law, all_laws
 from testbed.analysis.loop_delay import PairDelay, best_loop_delay_s, measured_loop_delays
+from testbed.analysis.pools import Pools, judged_links
 from testbed.analysis.records import Table, Tables, Window, ended_s, measured_window, rows
 from testbed.analysis.verdict import Verdict, judge
 from testbed.record.outcome import RunOutcome
@@ -71,8 +72,10 @@ class MeasuredArm:
 
     @cached_property
     def links(self) -> list[LinkLateness]:
-        """How late the links of real processes released messages; none under virtual time."""
-        return [] if self.is_virtual else link_lateness(self.tables.get("lateness", {}))
+        """How late the links of real processes, and pools of those with few messages, released; none under virtual time."""
+        if self.is_virtual:
+            return []
+        return judged_links(self.tables.get("lateness", {}), Pools(self.scenario, self.topology))
 
     @cached_property
     def laws(self) -> list[Law]:

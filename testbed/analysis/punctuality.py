@@ -52,7 +52,7 @@ class Punctuality:
         """The worst link against the limit, and the worst against its own delay.
 
         Args:
-            lateness: of each link.
+            lateness: of each link, and of pools of those with few messages.
             links: the table of links by second.
         """
         counted = [link for link in lateness if link.messages >= LEAST_MESSAGES]
@@ -162,14 +162,15 @@ class Punctuality:
         beyond = [
             (link, delay_s)
             for link in counted
-            if link.p99_low_s > (delay_s := delays.get((link.source, link.target, link.path), 0.0)) > 0
+            if link.p99_low_s > (delay_s := max(delays.get(key, 0.0) for key in link.keys)) > 0
         ]
         if beyond:
             worst, delay_s = max(beyond, key=lambda each: each[0].p99_low_s / each[1])
+            whose = "the largest delay among them" if worst.pool else "that link's own delay"
             yield Finding(
                 "suspect",
-                f"release lateness: p99 {format_s(worst.p99_s)} on {worst.name} exceeds that link's own delay of "
-                f"{format_s(delay_s)} in run time{self._process(worst.target)}; try a larger time_scale"
+                f"release lateness: p99 {format_s(worst.p99_s)} on {worst.name} exceeds {whose} of {format_s(delay_s)} in run "
+                f"time{self._process(worst.target)}; try a larger time_scale"
                 f"{self._when_latest(worst, links)}",
                 "release lateness",
                 scale * worst.p99_low_s / delay_s,
@@ -179,8 +180,8 @@ class Punctuality:
         """The second in which a link was latest, and what the machine did then."""
         if not row_count(links) or "lateness_s_max" not in links:
             return ""
-        mine = (links["source"] == link.source) & (links["target"] == link.target)
-        mine &= links["path"] == link.path
+        keys, ends = set(link.keys), (links[name].tolist() for name in ("source", "target", "path"))
+        mine = np.fromiter(map(keys.__contains__, zip(*ends, strict=True)), bool, row_count(links))
         late_s = np.where(mine, np.nan_to_num(links["lateness_s_max"]), -1.0)
         i = int(np.argmax(late_s))
         if late_s[i] <= 0.0:

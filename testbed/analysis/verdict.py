@@ -17,8 +17,8 @@ Limits, in wall time, held against the scenario in run time (durations times the
     stall or timer lag of a process, fault latency    max(100 ms, half the loop delay)
     planned arrivals never sent                    1 %
 
-A link's p99 counts as exceeding a limit when it does so with 95 % confidence (see lateness.py). Links and roots with
-fewer than 100 messages have no p99 to speak of and are passed over. Under virtual time nothing
+A link's p99 counts as exceeding a limit when it does so with 95 % confidence (see lateness.py). Links with fewer than 100
+messages have no p99 to speak of and are judged in pools (see pools.py); such roots are passed over. Under virtual time nothing
 is late, so only deaths, ledgers, arrivals and laws are looked at. What a machine does not tell is unknown, and decides
 nothing.
 

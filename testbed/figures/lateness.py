@@ -28,7 +28,7 @@ def draw_lateness(arms: Sequence[DrawnArm]) -> Figure:
     most = max(len(each) for each in links.values())
     said = (
         f"Handled less released, wall time, per link over the whole run; the {MOST_LINKS} links of the largest "
-        f"99th percentile. Hollow: fewer than {LEAST_MESSAGES} messages, passed over by the verdict."
+        f"99th percentile. Hollow: fewer than {LEAST_MESSAGES} messages, which the verdict judges together with others."
     )
     figure, panels = arm_panels(
         arms, "Lateness of the emulator", caption(arms, said), panel_height_in=1.2 + 0.2 * most

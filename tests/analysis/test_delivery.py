@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from testbed.analysis.delivery import delivered_delays, delivery_findings, draw_findings
 from testbed.analysis import hops as recorded
+from testbed.analysis.delivery import delivered_delays, delivery_findings, draw_findings
 from testbed.analysis.hops import Hop, recorded_hops, untouched_links
 from testbed.analysis.host import HostSeries
-from testbed.analysis.injection import injection_errors, injection_findings
+from testbed.analysis.injection import earliest, injection_errors, injection_findings
 from testbed.analysis.limits import Limit
 from testbed.analysis.records import Tables
 from testbed.links.link import LinkModel
@@ -89,8 +89,8 @@ def test_the_injection_error_is_what_lies_beyond_the_draw() -> None:
 
     assert on_time[0].p99_s < 0.001
     assert late[0].p50_s == pytest.approx(0.003, abs=2e-4)
-    assert list(injection_findings(on_time, LIMIT, 1.0, HOST)) == []
-    (finding,) = injection_findings(late, LIMIT, 1.0, HOST)
+    assert list(injection_findings(on_time, None, LIMIT, 1.0, HOST)) == []
+    (finding,) = injection_findings(late, None, LIMIT, 1.0, HOST)
     assert (finding.word, finding.check) == ("invalid", "injection")
     assert "(received less sent less drawn): p99 3.2" in finding.reason
 
@@ -99,7 +99,7 @@ def test_a_message_before_its_time_is_told_though_it_is_one_of_thousands() -> No
     hop = sent_over(request_link(with_line()))
     hop.received_at_s[7] -= 0.001
 
-    (finding,) = injection_findings(injection_errors([hop], 1.0), LIMIT, 1.0, HOST)
+    (finding,) = injection_findings(injection_errors([hop], 1.0), earliest([hop], 1.0), LIMIT, 1.0, HOST)
 
     assert finding.word == "invalid"
     assert "before its drawn delay was over" in finding.reason
@@ -187,7 +187,9 @@ def test_a_link_of_very_many_messages_is_judged_over_the_whole_run(monkeypatch: 
     for link in (link for link in topology.links if link.path == "request"):
         draw = LinkModel(scenario.seed, link).draw
         for i in np.flatnonzero((requests["root"] == link.source) & (requests["leaf"] == link.target)):
-            requests["at_leaf_s"][i] = draw(int(requests["request_id"][i]), 0, float(requests["sent_at_s"][i]))
+            requests["at_leaf_s"][i] = draw(
+                int(requests["request_id"][i]), 0, float(requests["sent_at_s"][i])
+            )
     requests["at_leaf_s"] += np.where(requests["planned_at_s"] > 15.0, 0.003, 0.0)
     monkeypatch.setattr(recorded, "MOST_MESSAGES", 300 * len(topology.links))
 

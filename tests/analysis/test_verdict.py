@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from testbed.analysis.fidelity import measure_fidelity
-from testbed.analysis.lateness import link_lateness
 from testbed.analysis.laws import Law
 from testbed.analysis.limits import Limit, lateness_limit_s, smallest_duration_s, stall_limit
+from testbed.analysis.pools import Pools, judged_links
 from testbed.analysis.records import Window
 from testbed.analysis.verdict import CHECKS, LIVE_CHECKS, judge
 from testbed.record.outcome import Death, LedgerLine
@@ -33,7 +33,7 @@ def verdict(scenario=SCENARIO, tables=TABLES, outcome=None, laws=(), log_problem
         topology,
         tables,
         outcome,
-        lateness=link_lateness(tables["lateness"]),
+        lateness=judged_links(tables["lateness"], Pools(scenario, topology)),
         laws=laws,
         loop_delay_s=loop_delay_s,
         fidelity=measure_fidelity(scenario, topology, tables, outcome, Window(5.0, 20.0)),
