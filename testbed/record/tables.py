@@ -145,6 +145,18 @@ LOGGED: dict[str, tuple[Column, ...]] = {
         Column("arrivals_by_class", "ints", "requests received of each class since the run began"),
         Column("clock_error_s", "float", "the stamp less the true instant, where a fault skews the clock", 1),
     ),
+    # a leaf writes a row for each report and each answer to a probe of a server, where the timeline has servers tell
+    # something else than they know
+    "news": (
+        Column("leaf", "text", "node that heard it"),
+        Column("server", "text", "node that told it"),
+        Column("path", "text", "observation: a report; probe: an answer"),
+        Column("sequence", "int", "of the report at its server, of the probe at its leaf"),
+        _instant("measured_at_s", "measured by the server, as it claims"),
+        _instant("received_at_s", "received by the leaf"),
+        Column("in_flight", "int", "requests waiting or running there, as it claims"),
+        Column("clock_error_s", "float", "the stamp less the true instant, where a fault skews the clock", 1),
+    ),
     # a root writes a row per cell for each update of its probabilities
     "updates": (
         _ROOT,
@@ -367,6 +379,8 @@ MERGED: dict[str, tuple[Column, ...]] = {
     "scalings": LOGGED["scalings"],
     # a row per report received at a root
     "observations": LOGGED["observations"],
+    # a row per report and answer to a probe received at a leaf
+    "news": LOGGED["news"],
     # a row per update of probabilities and cell
     "updates": (*LOGGED["updates"], *_TRUTH),
     # a row each time a policy that tunes itself settled on something new

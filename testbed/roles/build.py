@@ -42,6 +42,7 @@ from testbed.routing.line_work import LineWork, WorkRates
 from testbed.routing.oracle import TruthOf
 from testbed.routing.policy import build_policy
 from testbed.routing.view import Target
+from testbed.scenario.fault_plan import misinforms
 from testbed.scenario.policy_words import FlowPolicy, IdleQueuePolicy, Policy
 from testbed.scenario.schema import Reports, Scenario, Traffic
 from testbed.scenario.topology import (
@@ -288,6 +289,7 @@ def _build_leaf(node: Node, world: World, env: Environment) -> Leaf:
         changes=_changes(reports),
         polls=_polls(servers, cell.server_reports, node, topology) if polled else None,
         fault_base=_fault_base(scenario, node),
+        records_news=misinforms(scenario),
     )
     return leaf_maker(scenario, cell.leaf)(env, node.name, told)
 

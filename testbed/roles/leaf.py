@@ -113,6 +113,7 @@ class Leaf:
         self._counts_steps = told.counts_steps
         self._decision_s = told.decision_s
         self._passes_first_tokens = told.passes_first_tokens
+        self._records_news = told.records_news
         self._poller = None if told.polls is None else Poller(env, "poll", told.polls)
         self._rng = env.rng("policy")
         self._probe_rng = env.rng("probes")
@@ -492,6 +493,8 @@ class Leaf:
     def _on_probe_reply(self, source: str, reply: ProbeReply) -> None:
         now_s = self._view.now_s = self._env.now_s()
         target = self._by_name[source]
+        if self._records_news:
+            self._record_news(source, "probe", reply, reply.in_flight, now_s)
         if self._hooks.on_probe_reply is not None:
             self._hooks.on_probe_reply(self._view, target, reply)
         inquiry = self._inquiries.answer(target, reply)
@@ -501,6 +504,8 @@ class Leaf:
     def _on_report(self, source: str, report: Report) -> None:
         now_s = self._view.now_s = self._env.now_s()
         target = self._by_name[source]
+        if self._records_news:
+            self._record_news(source, "observation", report, report.queued + report.running, now_s)
         if self._poller is not None:
             self._poller.on_report(source)
         if not target.on_report(source, report, now_s):
@@ -616,6 +621,12 @@ class Leaf:
         request, _, server, at_leaf_s, _, _ = opened
         row = (request[0], request[1], self._name, server.name, outcome, at_leaf_s, left_at_s)
         self._env.record("visits", row)
+
+    def _record_news(
+        self, server: str, path: str, news: Report | ProbeReply, in_flight: int, now_s: float
+    ) -> None:
+        row = (self._name, server, path, news[0], news.measured_at_s, now_s, in_flight, news.clock_error_s)
+        self._env.record("news", row)
 
     def _record_unsent(self, request: Request, outcome: Outcome, at_leaf_s: float, left_at_s: float) -> None:
         row = (request[0], request[1], self._name, "", int(outcome), at_leaf_s, left_at_s)

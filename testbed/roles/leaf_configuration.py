@@ -32,6 +32,7 @@ class LeafConfiguration:
         decision_s: time from reading the view until a decision takes effect.
         passes_first_tokens: roots are told of first tokens too.
         fault_base: keys the draws of its faults.
+        records_news: what servers tell is recorded.
     """
 
     view: View
@@ -49,3 +50,4 @@ class LeafConfiguration:
     decision_s: float = 0.0
     passes_first_tokens: bool = False
     fault_base: int = 0
+    records_news: bool = False

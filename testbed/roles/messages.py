@@ -123,6 +123,7 @@ class ProbeReply(NamedTuple):
     in_flight: int
     latency_s: float
     measured_at_s: float
+    clock_error_s: float = 0.0  # the stamp less the true instant: for the records, no balancer knows it
 
 
 class Poll(NamedTuple):

@@ -2,7 +2,7 @@
 
 The node goes on measuring and stamping; this stands between what it knows and what it tells. Gauges are what balancers
 read: requests queued and running, by class, and tokens outstanding. A frozen node repeats its last news under fresh
-stamps. A clock that is off touches only what the node claims: a report carries its clock's error for the records.
+stamps. A clock that is off touches only what the node claims: all news carries its clock's error for the records.
 """
 
 from __future__ import annotations
@@ -66,10 +66,11 @@ class Telemetry:
             return reply
         if told == _SILENT:
             return None
-        at_s = last.measured_at_s
+        error_s = self._error_s(last.measured_at_s)
         return last._replace(
             in_flight=self._gauge(last.in_flight, self._set["gauge_offset"]),
-            measured_at_s=at_s + self._error_s(at_s),
+            measured_at_s=last.measured_at_s + error_s,
+            clock_error_s=error_s,
         )
 
     def _biased(self, report: Report) -> Report:

@@ -152,6 +152,12 @@ def duplicates(scenario: Scenario) -> bool:
     return any(words.duplicate for words in (*scenario.links, *(kind.setting for kind in kinds)))
 
 
+def misinforms(scenario: Scenario) -> bool:
+    """Whether faults have servers tell something else than they know: old or wrong values, wrong stamps, or nothing."""
+    kinds = [kind for line in scenario.faults for kind in (line.random.kinds if line.random else (line,))]
+    return any(kind.server is not None and not GAUGE_KEYS.isdisjoint(kind.setting.given) for kind in kinds)
+
+
 def onsets(line: FaultLine, duration_s: float) -> list[float]:
     """The instants at which a line that is not random sets in, seconds."""
     if line.every is None:

@@ -115,6 +115,8 @@ ROWS: list[tuple[str, str, tuple[Any, ...]]] = [
     ("us/server-2", "services", (6, 0, "us/server-2", 3.7, 3.7, 3.8, 4.5, 1, 0)),
     ("root.north", "observations", ("root.north", "eu/leaf-1", "eu", 1, 1.0, 1.5, 1, 2, (1, 2), 30, 40, 7, 0.25, 0.5, 0.001, 0.002, 0.1, NAN, (3, 4), 0.0)),
     ("root.west", "observations", ("root.west", "us/leaf-1", "us", 0, 0.5, 1.0, 3, 4, (3, 4), 50, 60, 8, 0.0, 1.0, NAN, NAN, 0.0, 4.5, (), 0.2)),
+    ("us/leaf-1", "news", ("us/leaf-1", "us/server-2", "probe", 3, 0.75, 1.25, 9, -0.25)),
+    ("us/leaf-1", "news", ("us/leaf-1", "us/server-1", "observation", 0, 0.5, 1.0, 7, 0.0)),
     ("root.west", "updates", ("root.west", "sand", 0, "us", 1.25, 0.025, 0.1, 0.0025, 0, 0.5, 1.0, 7.0, 1.2, False, 0.05, 0.5, 0.4, True)),
     ("root.west", "updates", ("root.west", "sand", 0, "eu", 1.25, 0.025, 0.1, 0.0025, -1, NAN, NAN, 0.0, 0.4, False, NAN, 0.5, 0.6, True)),
     ("root.west", "updates", ("root.west", "sand", 1, "us", 1.75, 0.025, 0.1, 0.0025, 0, 0.5, 1.0, 7.0, 1.2, True, 0.05, 0.4, 0.3, True)),
@@ -345,6 +347,20 @@ def test_observations_are_in_the_order_of_their_receipt(tables: dict[str, Column
             "by_class": [[3, 4], [1, 2]],
             "fitted_b_s": [NAN, 0.002],
             "error_fraction": [0.0, 0.25],
+        },
+    )
+
+
+def test_news_of_servers_are_in_the_order_of_their_receipt(tables: dict[str, Columns]) -> None:
+    assert_columns(
+        tables["news"],
+        {
+            "server": ["us/server-1", "us/server-2"],
+            "path": ["observation", "probe"],
+            "measured_at_s": [0.5, 0.75],
+            "received_at_s": [1.0, 1.25],
+            "in_flight": [7, 9],
+            "clock_error_s": [0.0, -0.25],
         },
     )
 

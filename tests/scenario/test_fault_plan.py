@@ -10,7 +10,7 @@ from random import Random
 import pytest
 from scipy import stats
 
-from testbed.scenario.fault_plan import Fault, fault_plan, link_effects, picked
+from testbed.scenario.fault_plan import Fault, fault_plan, link_effects, misinforms, picked
 from testbed.scenario.load import dump_scenario, scenario_from_text
 from testbed.scenario.schema import Scenario
 from testbed.scenario.shorten import with_duration
@@ -266,3 +266,21 @@ def test_a_fault_is_told_in_words(line: str, text: tuple[str, str]) -> None:
     fault = plan(line)[0]
 
     assert (fault.target, fault.text) == text
+
+
+@pytest.mark.parametrize(
+    ("line", "wrong"),
+    [
+        ("{at: 1 s, server: us/server-1, set: {telemetry: silent}}", True),
+        ("{at: 1 s, server: '*', set: {speed: 0.5, clock_drift: 1 %}}", True),
+        ("{random: {rate: 6 /min, kinds: [{server: us/*, set: {gauge_offset: 3}, for: 1 s}]}}", True),
+        ("{at: 1 s, server: us/server-1, set: {speed: 0.5}}", False),
+        ("{at: 1 s, cell: us, set: {telemetry: silent}}", False),
+        ("{at: 1 s, partition: [atlantic, edge]}", False),
+    ],
+)
+def test_servers_tell_something_else_than_they_know_under_faults_of_what_they_tell(
+    line: str, wrong: bool
+) -> None:
+    """What a cell tells, its leaves do."""
+    assert misinforms(scenario(line)) == wrong
