@@ -1,7 +1,8 @@
 """The laws that no sound run can break: conservation, Little's law, causality.
 
 Conservation: at each node what arrived has left or is still inside; each planned request has one outcome; and a
-leaf's own count of arrivals, told in its reports, is the number of requests that the records show there.
+leaf's own count of arrivals, told in its reports, is the number of requests that the records show there; and what a
+balancer counts as in flight when its life ends is what is open there, but for what faults have made it miscount.
 Little: the area under the requests in flight is the sum of the sojourns; requests still inside count up to the
 end. Causality: no instant lies before its cause, and no message is faster than the least delay of its link.
 """
@@ -57,6 +58,7 @@ def all_laws(scenario: Scenario, topology: Topology, tables: Tables, end_s: floa
         *counter_conservation(
             requests, tables.get("observations", {}), topology, _untrue(scenario, topology)
         ),
+        *in_flight_conservation(tables.get("counts", {})),
         *little(requests, topology, end_s),
         *order_of_instants(requests),
         *link_causality(scenario, topology, requests),
@@ -124,6 +126,25 @@ def counter_conservation(
                 i = int(np.argmax(wrong))
                 detail += f", first at {measured[i]:.3f} s: {counted[i]} counted, {high[i]} recorded"
             laws.append(Law("conservation", leaf, not wrong.any(), detail))
+    return laws
+
+
+def in_flight_conservation(counts: Table) -> list[Law]:
+    """No balancer's count of its own requests in flight is off at the end of one of its lives, or below nought.
+
+    Args:
+        counts: the table of that name; without columns in runs of versions that had none.
+    """
+    laws = []
+    for i in range(row_count(counts)):
+        counted, least, still_open, miscounted = (
+            int(counts[name][i]) for name in ("counted", "least", "open", "miscounted")
+        )
+        holds = counted == still_open + miscounted and (least >= 0 or miscounted < 0)
+        detail = (
+            f"{counted} counted, {least} the least of a target, {still_open} open, {miscounted} miscounted"
+        )
+        laws.append(Law("conservation", f"in flight of {counts['node'][i]}", holds, detail))
     return laws
 
 

@@ -53,6 +53,7 @@ def merged_tables(logs: Gathered, scenario: Scenario, topology: Topology, plan: 
         "scalings": _sorted(logged["scalings"], "at_s"),
         "observations": _sorted(logged["observations"], "received_at_s"),
         "news": _sorted(logged["news"], "received_at_s"),
+        "counts": _sorted(logged["counts"], "at_s"),
         "updates": truth.beside_updates(_sorted(logged["updates"], "used_at_s")),
         "tunings": tunings_table(_sorted(logged["tunings"], "at_s"), scenario),
         "decisions": truth.beside_decisions(_sorted(logged["decisions"], "request_id"), requests, plan),

@@ -108,6 +108,19 @@ LOGGED: dict[str, tuple[Column, ...]] = {
         _instant("at_leaf_s", "received by the leaf"),
         _instant("left_leaf_s", "reply sent to the root; NaN: never"),
     ),
+    # a balancer writes a row when it stops or is killed
+    "counts": (
+        Column("node", "text", "root or leaf"),
+        _instant("at_s", "when"),
+        Column("counted", "int", "own requests in flight at all its targets together, as it counts them"),
+        Column("least", "int", "the smallest of these counts of one target"),
+        Column("open", "int", "requests that it has sent and that are not over for it"),
+        Column(
+            "miscounted",
+            "int",
+            "of the counted, those that a fault made it forget to count down; below 0: that it forgot",
+        ),
+    ),
     # a server writes a row when a request is served, or is still open at the end
     "services": (
         _REQUEST,
@@ -381,6 +394,8 @@ MERGED: dict[str, tuple[Column, ...]] = {
     "observations": LOGGED["observations"],
     # a row per report and answer to a probe received at a leaf
     "news": LOGGED["news"],
+    # a row per life of a balancer
+    "counts": LOGGED["counts"],
     # a row per update of probabilities and cell
     "updates": (*LOGGED["updates"], *_TRUTH),
     # a row each time a policy that tunes itself settled on something new

@@ -205,8 +205,11 @@ class Leaf:
 
     def stop(self, *, killed: bool = False) -> None:
         """The run is over: what is open stays unfinished. If the leaf dies, it leaves the cell now, and is lost."""
+        now_s, still_open = self._env.now_s(), sum(map(len, self._open)) - len(self._deciding)
+        row = self._miscount.row(self._name, now_s, self._view.targets, still_open)
+        self._env.record("counts", row)
         outcome = Outcome.LOST if killed else Outcome.UNFINISHED
-        left_at_s = self._env.now_s() if killed else float("nan")
+        left_at_s = now_s if killed else float("nan")
         for requests in self._open:
             for opened in requests.values():
                 if self._is_undecided(opened.request):

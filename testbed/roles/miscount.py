@@ -8,6 +8,7 @@ emptiest. Healing mends neither; a restart does.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from testbed.draw import uniform
 from testbed.routing.view import Target
@@ -37,6 +38,11 @@ class Miscount:
             return False
         self.count += 1
         return True
+
+    def row(self, node: str, at_s: float, targets: Iterable[Target], still_open: int) -> tuple[Any, ...]:
+        """A row of table `counts`: what a balancer counts at the end of its life, beside what it has sent and not closed."""
+        counts = [target.own_in_flight for target in targets]
+        return node, at_s, sum(counts), min(counts, default=0), still_open, self.count
 
     def reset(self, targets: Iterable[Target]) -> None:
         """All counts of own requests at these targets begin anew at nought, whatever is open there."""

@@ -211,6 +211,9 @@ class Root:
 
     def stop(self, *, killed: bool = False) -> None:
         """The run is over: what is open stays unfinished. If the root dies, it is lost."""
+        still_open = sum(map(len, self._open)) - sum(map(len, self._deciding))
+        at_s, targets = self._env.now_s(), self._targets.values()
+        self._env.record("counts", self._miscount.row(self._name, at_s, targets, still_open))
         outcome = Outcome.LOST if killed else Outcome.UNFINISHED
         for index, requests in enumerate(self._open):
             for request_id, opened in requests.items():

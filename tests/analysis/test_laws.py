@@ -1,7 +1,13 @@
 import numpy as np
 import pytest
 
-from testbed.analysis.laws import all_laws, counter_conservation, least_delays_s, little
+from testbed.analysis.laws import (
+    all_laws,
+    counter_conservation,
+    in_flight_conservation,
+    least_delays_s,
+    little,
+)
 from testbed.scenario.topology import build_topology
 from tests.analysis.made_arms import fail, made_requests, made_scenario, made_tables, steady
 
@@ -101,3 +107,29 @@ def test_area_is_the_sum_of_the_sojourns():
     assert [law.place for law in laws][:3] == ["us", "eu", "asia"]
     assert len(laws) == 3 + 9
     assert all(law.holds for law in laws)
+
+
+@pytest.mark.parametrize(
+    ("counted", "least", "still_open", "miscounted", "holds"),
+    [
+        (3, 1, 3, 0, True),
+        (5, 2, 3, 2, True),
+        (-1, -2, 3, -4, True),
+        (3, 1, 2, 0, False),
+        (2, 1, 3, 0, False),
+        (3, -1, 3, 0, False),
+    ],
+)
+def test_a_balancer_counts_what_is_open_there_and_what_faults_have_it_miscount(
+    counted, least, still_open, miscounted, holds
+):
+    """Too many, too few, or below nought at one target and above it at another."""
+    row = {"node": "us/leaf-1", "at_s": 9.0, "counted": counted, "least": least}
+    counts = {
+        name: np.array([value])
+        for name, value in {**row, "open": still_open, "miscounted": miscounted}.items()
+    }
+
+    (law,) = in_flight_conservation(counts)
+
+    assert (law.place, law.holds) == ("in flight of us/leaf-1", holds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from tests.laws.virtual_run import VirtualRun, silent
 
 pytestmark = pytest.mark.live
 
+MOST_LIVES = 100  # of a node in one run: far above what a handful of faults makes of it
 LIVE = int(os.environ.get("LIVE", "2"))  # 10 before a release
 
 
@@ -46,6 +48,16 @@ def timelines(count: int) -> list[dict[str, Any]]:
     return found
 
 
+def assert_every_life_told_its_counts(run: VirtualRun) -> None:
+    """Each process of a root or a leaf that wrote a log, killed or not, said last what it counts as in flight."""
+    nodes = build_topology(run.scenario).nodes.values()
+    balancers = [node.name for node in nodes if node.kind != "server"]
+    lives = {
+        name: sum(run.folder.log(name, life).exists() for life in range(MOST_LIVES)) for name in balancers
+    }
+    assert Counter(run.tables["counts"]["node"].tolist()) == lives
+
+
 @pytest.mark.parametrize("given_words", timelines(LIVE))
 def test_requests_are_conserved_by_real_processes_under_random_faults(
     tmp_path: Path, given_words: dict[str, Any]
@@ -57,5 +69,6 @@ def test_requests_are_conserved_by_real_processes_under_random_faults(
     assert run.outcome.log_problems == ()
     assert not run.outcome.interrupted
     assert len(run.outcome.ledger) == len(build_topology(run.scenario).links)
-    assert_books_balance(run)
+    assert_every_life_told_its_counts(run)
+    assert_books_balance(run)  # among its laws: no count in flight is off at the end of a life
     assert_no_fault_is_silent(run)

@@ -127,6 +127,7 @@ ROWS: list[tuple[str, str, tuple[Any, ...]]] = [
     ("root.north", "decisions", (3, "root.north", "eu", 2.0, 1, 1.0, 1.5, 4.0, 4.0, 0.1, True)),
     ("root.north", "decisions", (4, "root.north", "us", 2.5, 0, 0.5, 1.0, 5.0, 0.5, 0.1, True)),
     ("root.north", "decisions", (4, "root.north", "eu", 2.5, 1, 1.0, 1.5, 3.0, 0.3, 0.1, False)),
+    ("us/leaf-2", "counts", ("us/leaf-2", 5.5, 3, 1, 2, 1)),
     ("us/server-2", "samples", ("us/server-2", 0.2, 1, 3, (3, 1), 11, 12, 0.75, 0.15, 9)),
     ("eu/server-1", "samples", ("eu/server-1", 0.1, 0, 1, (0, 1), 13, 14, 0.5, 0.05, 2)),
     ("us/server-1", "applied", (0, "us/server-1", False, 1.0, 1.0)),
@@ -362,6 +363,13 @@ def test_news_of_servers_are_in_the_order_of_their_receipt(tables: dict[str, Col
             "in_flight": [7, 9],
             "clock_error_s": [0.0, -0.25],
         },
+    )
+
+
+def test_counts_of_balancers_keep_what_they_counted(tables: dict[str, Columns]) -> None:
+    assert_columns(
+        tables["counts"],
+        {"node": ["us/leaf-2"], "at_s": [5.5], "counted": [3], "least": [1], "open": [2], "miscounted": [1]},
     )
 
 
