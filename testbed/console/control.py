@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -136,8 +137,13 @@ def _checked(folder: ArmFolder, line: dict[str, Any], lasts: str | None) -> list
     try:
         (scenario,) = scenario_from_text(json.dumps(words)).arms.values()
     except ScenarioError as error:
-        found = [text.partition(f"faults[{place}]")[2].lstrip(".: ") for text in str(error).splitlines()]
-        raise UsageError("control: " + "; ".join(filter(None, found))) from error
+        found = [_without_place(fault.text(""), f"faults[{place}]") for fault in error.faults]
+        raise UsageError("control: " + "; ".join(found)) from error
     topology = build_topology(scenario)
     fault = ordered_fault(scenario, topology, 0, scenario.faults[-1], 0.0, math.inf)
     return list(fault.nodes)
+
+
+def _without_place(text: str, place: str) -> str:
+    """What is wrong with an order, without the line and the place that it would have in the scenario."""
+    return re.sub(r"^:\d+: ", "", text).replace(f"{place}: ", "").replace(f"{place}.", "")

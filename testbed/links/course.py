@@ -30,11 +30,13 @@ class Course:
     """The stages of one link, with what they remember; changes of the effect leave their memory alone."""
 
     __slots__ = (
-        "_base", "_bursts", "_counts", "_effect", "_fractions", "_limit", "_number", "_quantile", "_replayed",
+        "_base", "_bursts", "_counts", "_effect", "_fractions", "_limit", "_number", "_quantile", "_replayed_delay",
+        "_replayed_loss",
     )  # fmt: skip
 
     _quantile: Callable[[float], float]
-    _replayed: ReplayedCourse | None
+    _replayed_delay: ReplayedCourse | None
+    _replayed_loss: ReplayedCourse | None
 
     def __init__(self, base: int, counts: LinkCounts) -> None:
         """Draw from the link's key base, and count into its counts."""
@@ -49,7 +51,9 @@ class Course:
         """Treat the messages sent from now on so."""
         self._effect = effect
         self._quantile = delay_quantile(effect)
-        self._replayed = None if effect.replay is None else ReplayedCourse(effect.replay)
+        of_delay, of_loss = effect.delay_replay, effect.loss_replay
+        self._replayed_delay = None if of_delay is None else ReplayedCourse(of_delay, effect.delay_changes)
+        self._replayed_loss = None if of_loss is None else ReplayedCourse(of_loss)
 
     def releases(self, message: Message, sent_at_s: float) -> list[float]:
         """The release instant of the message and of its copy, if there is one; empty: it is dropped, and counted."""
@@ -76,7 +80,7 @@ class Course:
 
     def _is_lost(self, identity: int, attempt: int, sent_at_s: float) -> bool:
         effect = self._effect
-        replayed = None if self._replayed is None else self._replayed.loss(sent_at_s)
+        replayed = None if self._replayed_loss is None else self._replayed_loss.loss(sent_at_s)
         loss = effect.loss if replayed is None else replayed
         if effect.loss_burst is not None:
             return self._bursts.lost(self._number, loss, effect.loss_burst)
@@ -92,7 +96,7 @@ class Course:
         if at_s is None:
             self._counts.queue += 1
             return None
-        delay_s = None if self._replayed is None else self._replayed.delay_s(sent_at_s)
+        delay_s = None if self._replayed_delay is None else self._replayed_delay.delay_s(sent_at_s)
         if delay_s is None:
             if effect.correlation > 0.0 and delay_salt == DELAY_SALT:
                 fraction = self._fractions.fraction(self._number, effect.correlation)

@@ -47,7 +47,8 @@ def mean_delay_s(effect: Effect) -> float:
     Raises:
         RunError: the file to be replayed is missing or malformed.
     """
-    replayed_s = None if effect.replay is None else ReplayedCourse(effect.replay).mean_delay_s()
+    replayed = _replayed_delay(effect)
+    replayed_s = None if replayed is None else replayed.mean_delay_s()
     mean_s = _jittered_mean_s(effect) if replayed_s is None else replayed_s
     reorder = effect.reorder
     if reorder is None:
@@ -63,7 +64,8 @@ def least_delay_s(effect: Effect) -> float:
     Raises:
         RunError: as `mean_delay_s`.
     """
-    replayed_s = None if effect.replay is None else ReplayedCourse(effect.replay).least_delay_s()
+    replayed = _replayed_delay(effect)
+    replayed_s = None if replayed is None else replayed.least_delay_s()
     least_s = _jittered_least_s(effect) if replayed_s is None else replayed_s
     reorder = effect.reorder
     if reorder is None or reorder.late is not None or reorder.fraction == 0.0:
@@ -77,10 +79,14 @@ def mean_loss(effect: Effect) -> float:
     Raises:
         RunError: as `mean_delay_s`.
     """
-    replayed = None if effect.replay is None else ReplayedCourse(effect.replay).mean_loss()
+    replayed = None if effect.loss_replay is None else ReplayedCourse(effect.loss_replay).mean_loss()
     loss = effect.loss if replayed is None else replayed
     down = 1.0 if effect.cut else 0.0 if effect.flap is None else effect.flap.down
     return loss if down == 0.0 else 1.0 - (1.0 - loss) * (1.0 - down)
+
+
+def _replayed_delay(effect: Effect) -> ReplayedCourse | None:
+    return None if effect.delay_replay is None else ReplayedCourse(effect.delay_replay, effect.delay_changes)
 
 
 def _jittered_mean_s(effect: Effect) -> float:

@@ -56,6 +56,6 @@ class Lookahead:
         effect = link.effect
         if link.number in self._touched:
             return 0.0
-        if effect.reorder is not None or effect.replay is not None:
+        if effect.reorder is not None or effect.delay_replay is not None:
             return least_delay_s(effect)
         return delay_quantile(effect)(BROKEN_FRACTION)

@@ -15,6 +15,7 @@ from testbed.errors import RunError
 from testbed.scenario.data_file import find_data, state_of
 from testbed.scenario.link_words import Replay
 from testbed.scenario.schema import Scenario
+from testbed.scenario.topology import Effect
 
 COLUMNS = ("at_s", "delay_s", "loss")
 _ACCEPTED = "a header at_s,delay_s or at_s,loss or at_s,delay_s,loss, and rows of numbers"
@@ -72,6 +73,16 @@ def replays(scenario: Scenario) -> list[Replay]:
     actions = [kind for line in scenario.faults for kind in (line.random.kinds if line.random else (line,))]
     words = [*scenario.links, *(action.setting for action in actions)]
     return [each.replay for each in words if each.replay is not None]
+
+
+def replays_delay(effect: Effect) -> bool:
+    """Whether the delays of a link come from a file; of one that cannot be read it is not known, so they do not."""
+    if effect.delay_replay is None:
+        return False
+    try:
+        return read_series(effect.delay_replay.path).delay_s is not None
+    except RunError:
+        return False  # which `check_series` tells
 
 
 def check_series(scenario: Scenario) -> None:

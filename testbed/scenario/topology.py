@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
+from typing import Any
 
 from testbed.scenario.fault_words import Setting
 from testbed.scenario.link_words import Flap, Impairment, Jitter, Reorder, Replay
@@ -22,7 +23,7 @@ from testbed.scenario.policy_words import (
     ReportPolicy,
     UserPolicy,
 )
-from testbed.scenario.relative import changed
+from testbed.scenario.relative import Relative, changed
 from testbed.scenario.schema import Reports, Scenario
 from testbed.scenario.view_words import CountWords, ViewWords
 
@@ -56,7 +57,9 @@ class Effect:
         cut: nothing passes.
         kill: the process at its end is dead: nothing passes.
         flap: when it is down; None: never.
-        replay: file of its delay and loss over time; None: none.
+        delay_replay: file of its delay over time, which holds in place of `delay_s` and `jitter`; None: none.
+        delay_changes: relative changes of the delay that is replayed, one after another.
+        loss_replay: file of its loss over time, which holds in place of `loss`; None: none.
     """
 
     delay_s: float = 0.0
@@ -73,12 +76,38 @@ class Effect:
     cut: bool = False
     kill: bool = False
     flap: Flap | None = None
-    replay: Replay | None = None
+    delay_replay: Replay | None = None
+    delay_changes: tuple[Relative, ...] = ()
+    loss_replay: Replay | None = None
 
     def changed(self, words: Impairment | Setting) -> Effect:
-        """This effect with the keys that `words` gives; a relative delay is one of the delay so far."""
+        """This effect with the keys that `words` gives; a relative delay is one of the delay so far.
+
+        What is given later holds: a file replayed in place of the delay and loss so far, and a delay or a loss in place of
+        the file's. Of what one group of words gives, the file goes before the rest.
+        """
         given = {key: value for key in _EFFECT_KEYS if (value := getattr(words, key, None)) is not None}
-        return replace(self, delay_s=changed(self.delay_s, words.delay), **given)
+        return replace(self, delay_s=changed(self.delay_s, words.delay), **given, **self._replays(words))
+
+    def _replays(self, words: Impairment | Setting) -> dict[str, Any]:
+        """What is replayed once `words` hold."""
+        of_delay, of_loss, changes = self.delay_replay, self.loss_replay, self.delay_changes
+        change = words.delay if isinstance(words.delay, Relative) else None
+        if words.replay is not None:
+            of_delay, of_loss, changes = words.replay, words.replay, ()
+        else:
+            if words.delay is not None and change is None:
+                of_delay, changes = None, ()
+            if words.loss is not None:
+                of_loss = None
+        if of_delay is not None and change is not None:
+            changes = (*changes, change)
+        return {"delay_replay": of_delay, "delay_changes": changes, "loss_replay": of_loss}
+
+    @property
+    def keeps_what_it_reorders(self) -> bool:
+        """Whether messages are to be released out of turn, and order is kept all the same."""
+        return self.order == "kept" and self.reorder is not None and self.reorder.fraction > 0.0
 
     @property
     def is_simple(self) -> bool:
@@ -86,7 +115,8 @@ class Effect:
         return self == Effect(self.delay_s, self.jitter, self.loss, self.order)
 
 
-_EFFECT_KEYS = tuple(each.name for each in fields(Effect) if each.name != "delay_s")
+_MADE = ("delay_s", "delay_replay", "delay_changes", "loss_replay")  # of several keys together
+_EFFECT_KEYS = tuple(each.name for each in fields(Effect) if each.name not in _MADE)
 
 
 @dataclass(frozen=True)

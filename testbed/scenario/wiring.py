@@ -10,6 +10,7 @@ from testbed.scenario.fault_words import Setting
 from testbed.scenario.finding import Finding, Keys, time_text
 from testbed.scenario.link_words import Impairment
 from testbed.scenario.schema import Scenario
+from testbed.scenario.series import replays_delay
 from testbed.scenario.spelling import listed, nearest
 from testbed.scenario.topology import (
     Effect,
@@ -149,13 +150,17 @@ def _no_link(
 
 
 class _Spread(NamedTuple):
-    """The effect on one link, and which lines gave it its delay and its jitter."""
+    """The effect on one link, and which lines gave what of it."""
 
     effect: Effect
     delay_keys: Keys = ()
     jitter_keys: Keys = ()
     loss_keys: Keys = ()
     burst_keys: Keys = ()
+    reorder_keys: Keys = ()
+    order_keys: Keys = ()
+    replay_keys: Keys = ()
+    is_jittered_last: bool = False  # jitter was given after what is replayed
 
     def changed(self, words: Impairment | Setting, keys: Keys) -> _Spread:
         return _Spread(
@@ -164,14 +169,18 @@ class _Spread(NamedTuple):
             self.jitter_keys if words.jitter is None else (*keys, "jitter"),
             self.loss_keys if words.loss is None else (*keys, "loss"),
             self.burst_keys if words.loss_burst is None else (*keys, "loss_burst"),
+            self.reorder_keys if words.reorder is None else (*keys, "reorder"),
+            self.order_keys if words.order is None else (*keys, "order"),
+            self.replay_keys if words.replay is None else (*keys, "replay"),
+            words.jitter is not None or (self.is_jittered_last and words.replay is None),
         )
 
 
 def _spreads(scenario: Scenario) -> Iterator[Finding]:
-    """Jitter that does not fit the delay it is added to, on any link, as it is and under any one fault."""
+    """What does not fit together on any link, as it is and under any one fault."""
     actions = [(keys, action) for keys, action in fault_actions(scenario) if action.link is not None]
     words = [*scenario.links, *(action.setting for _, action in actions)]
-    if not any(each.jitter is not None or each.loss_burst is not None for each in words):
+    if all(each.jitter is None and each.loss_burst is None and each.reorder is None for each in words):
         return
     topology = build_topology(scenario)
     spreads = [_Spread(Effect())] * len(topology.links)
@@ -179,11 +188,11 @@ def _spreads(scenario: Scenario) -> Iterator[Finding]:
         for number in _matching(scenario, topology, line.from_, line.to, line.path):
             spreads[number] = spreads[number].changed(line, ("links", i))
     for spread in spreads:
-        yield from _too_wide(spread)
+        yield from _unfit(spread)
     for keys, action in actions:
         assert action.link is not None, "actions on links alone were kept"
         for number in _matching(scenario, topology, action.link.from_, action.link.to, action.link.path):
-            yield from _too_wide(spreads[number].changed(action.setting, (*keys, "set")))
+            yield from _unfit(spreads[number].changed(action.setting, (*keys, "set")))
 
 
 def _matching(
@@ -198,8 +207,31 @@ def _matching(
     ]
 
 
-def _too_wide(spread: _Spread) -> Iterator[Finding]:
+def _unfit(spread: _Spread) -> Iterator[Finding]:
     yield from _too_lossy(spread)
+    yield from _without_effect(spread)
+    yield from _too_wide(spread)
+
+
+def _without_effect(spread: _Spread) -> Iterator[Finding]:
+    """Messages out of turn where order is kept, and jitter of delays that come from a file."""
+    effect = spread.effect
+    if effect.keeps_what_it_reorders:
+        yield Finding(
+            spread.reorder_keys,
+            "has no effect beside {other}, which is kept",
+            "order: free",
+            spread.order_keys,
+        )
+    if spread.is_jittered_last and effect.jitter is not None and replays_delay(effect):
+        problem = "has no effect beside {other}, which brings its own variation"
+        yield Finding(
+            spread.jitter_keys, problem, "jitter and a delay, which ends the replay", spread.replay_keys
+        )
+
+
+def _too_wide(spread: _Spread) -> Iterator[Finding]:
+    """Jitter that does not fit the delay it is added to."""
     jitter, delay_s = spread.effect.jitter, spread.effect.delay_s
     if jitter is None:
         return

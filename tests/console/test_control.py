@@ -13,6 +13,7 @@ import yaml
 import zmq
 
 from testbed.console.control import order
+from testbed.errors import UsageError
 from testbed.record.run_folder import ArmFolder
 from testbed.runtime.by_hand import NOT_BY_HAND
 from testbed.runtime.hand import HandServer
@@ -34,10 +35,12 @@ LINK_ORDERS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
 
 
 @contextmanager
-def a_run(path: Path) -> Iterator[tuple[ArmFolder, list[dict[str, Any]]]]:
+def a_run(
+    path: Path, given: dict[str, Any] | None = None
+) -> Iterator[tuple[ArmFolder, list[dict[str, Any]]]]:
     """The folder of a run that does whatever it is asked, and the questions that it got."""
     folder = ArmFolder(path)
-    folder.scenario.write_text(yaml.safe_dump(words()))
+    folder.scenario.write_text(yaml.safe_dump(given or words()))
     asked: list[dict[str, Any]] = []
     is_over = threading.Event()
     with zmq.Context() as context:
@@ -78,6 +81,36 @@ def test_every_key_of_a_link_can_be_ordered_by_hand(
 def test_the_orders_of_links_above_leave_no_key_out() -> None:
     """A further key of links is to be tried by hand too."""
     assert {key for _, meant in LINK_ORDERS for key in meant} == LINK_KEYS - NOT_BY_HAND
+
+
+@pytest.mark.parametrize(
+    ("line", "keys", "said"),
+    [
+        ({}, ("dealy=2s",), "set.dealy: unknown key (delay?); accepted: "),
+        (
+            {"order": "kept"},
+            ("reorder={fraction: 10 %}",),
+            "set.reorder: has no effect beside links[1].order, which is kept; accepted: order: free",
+        ),
+        (
+            {"reorder": {"fraction": "10 %"}},
+            ("order=kept",),
+            "links[1].reorder: has no effect beside set.order, which is kept; accepted: order: free",
+        ),
+    ],
+)
+def test_what_is_wrong_with_an_order_is_told_without_its_place_in_a_scenario(
+    tmp_path: Path, line: dict[str, Any], keys: tuple[str, ...], said: str
+) -> None:
+    """Also where a line of the scenario is to blame with it."""
+    given = words()
+    given["links"].append({"from": "cell.a", "to": "root.*", **line})
+
+    with a_run(tmp_path, given) as (folder, asked), pytest.raises(UsageError) as raised:
+        order(folder.path, "set", keys, {"from": "cell.a", "to": "root.*"}, None)
+
+    assert str(raised.value).startswith(f"control: {said}")
+    assert asked == []
 
 
 @pytest.mark.parametrize(

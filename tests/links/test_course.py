@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,11 +14,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from testbed.errors import RunError
+from testbed.links.delay import least_delay_s, mean_delay_s, mean_loss
 from testbed.links.link import LinkModel
 from testbed.scenario.fault_words import Setting
-from testbed.scenario.link_words import Replay
-from testbed.scenario.topology import Effect
-from tests.links.course import delays_s, is_lost, model, send
+from testbed.scenario.link_words import Impairment, Replay
+from testbed.scenario.topology import Effect, Link
+from tests.links.course import SEED, delays_s, is_lost, model, send
 
 MESSAGES = 20_000
 
@@ -274,6 +276,103 @@ def test_a_file_may_begin_anew_and_be_stretched(file: Path) -> None:
     assert delays_s(sent[501:550]) == pytest.approx([0.002] * 49)
 
 
+def released_and_lost(link: LinkModel) -> tuple[set[float], int]:
+    """Delays and losses of messages sent from 1 s to 1.5 s, where the file says 40 ms and a loss of a quarter."""
+    sent = send(link, 500, first=1000)
+    return {round(each, 9) for each in delays_s(sent)}, sum(is_lost(sent))
+
+
+@pytest.mark.parametrize(
+    ("changes", "delay_s"),
+    [
+        ([{"delay": "2 s"}], 2.0),
+        ([{"delay": "x3"}], 0.120),
+        ([{"delay": "+200 ms"}], 0.240),
+        ([{"delay": "-1 s"}], 0.0),
+        ([{"delay": "x3"}, {"delay": "-30 ms"}], 0.090),
+        ([{"delay": "-50 ms"}, {"delay": "+10 ms"}], 0.010),
+        ([{"delay": "2 s"}, {"delay": "x2"}], 4.0),
+        ([{"delay": "x3"}, {"delay": "2 s"}], 2.0),
+    ],
+)
+def test_a_delay_that_a_fault_sets_holds_on_a_link_that_replays_a_file(
+    file: Path, changes: list[dict[str, Any]], delay_s: float
+) -> None:
+    """A plain one in place of the file's, a change of it on top; the file's loss stays, and the heal brings all back."""
+    link = model(delay="7 ms", replay={"path": str(file)})
+    before = released_and_lost(link)
+
+    for fault, keys in enumerate(changes):
+        link.apply(fault, words(**keys))
+    during = released_and_lost(link)
+    for fault in range(len(changes)):
+        link.heal(fault)
+
+    assert before == ({0.040}, before[1])
+    assert during == ({delay_s}, before[1])
+    assert released_and_lost(link) == before
+    assert before[1] > 0
+
+
+def test_a_loss_that_a_fault_sets_holds_on_a_link_that_replays_a_file(file: Path) -> None:
+    """The file's delay stays, and the heal brings its loss back."""
+    link = model(replay={"path": str(file)})
+    before = released_and_lost(link)
+
+    link.apply(0, words(loss="0 %"))
+    kept = released_and_lost(link)
+    link.apply(1, words(loss="100 %"))
+    black = released_and_lost(link)
+    link.heal(0)
+    link.heal(1)
+
+    assert kept == ({0.040}, 0)
+    assert black == (set(), 500)
+    assert released_and_lost(link) == before
+
+
+def test_a_file_replayed_by_a_fault_takes_the_place_of_what_was_set_before(file: Path) -> None:
+    """Also of changes on top of an earlier file; what the same words set is for what the file leaves out."""
+    link = model(delay="7 ms", replay={"path": str(file)})
+
+    link.apply(0, words(delay="x3", loss="100 %"))
+    link.apply(1, words(delay="9 ms", loss="100 %", replay={"path": str(file)}))
+
+    assert released_and_lost(link)[0] == {0.040}
+
+
+def test_a_change_of_the_delay_holds_where_the_file_has_losses_alone(tmp_path: Path) -> None:
+    path = tmp_path / "loss.csv"
+    path.write_text("at_s,loss\n0,0\n")
+    link = model(delay="7 ms", replay={"path": str(path)})
+
+    link.apply(0, words(delay="x3"))
+
+    assert released_and_lost(link) == ({0.021}, 0)
+
+
+def test_a_later_line_ends_the_replay_of_what_it_gives(file: Path) -> None:
+    """As a fault does."""
+    replaying = Effect().changed(Impairment.model_validate({"replay": {"path": str(file)}}))
+    effect = replaying.changed(Impairment.model_validate({"delay": "5 ms"}))
+
+    link = LinkModel(SEED, Link(0, "root.west", "us/leaf-1", "request", effect))
+
+    assert released_and_lost(link)[0] == {0.005}
+    assert mean_delay_s(effect) == least_delay_s(effect) == 0.005
+    assert mean_loss(effect) == mean_loss(replaying) > 0.0
+
+
+def test_the_mean_and_the_least_delay_count_what_is_on_top_of_a_file(file: Path) -> None:
+    """Half a second each of 20 and 250 ms and a second of 40 ms; the last row, of 10 ms, is for no time."""
+    replaying = Effect().changed(Impairment.model_validate({"replay": {"path": str(file)}}))
+    effect = replaying.changed(words(delay="-30 ms"))
+
+    assert mean_delay_s(effect) == pytest.approx((0.5 * 0.0 + 0.5 * 0.220 + 1.0 * 0.010) / 2)
+    assert least_delay_s(effect) == 0.0
+    assert least_delay_s(replaying.changed(words(delay="+30 ms"))) == pytest.approx(0.040)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -403,4 +502,5 @@ def test_a_simple_link_has_no_course_to_pay_for() -> None:
 
     assert link.constant_s == 0.02  # nothing is drawn at all
     assert Effect(0.02).is_simple
-    assert not Effect(0.02, replay=Replay(path="x.csv")).is_simple
+    assert not Effect(0.02, delay_replay=Replay(path="x.csv")).is_simple
+    assert not Effect(0.02, loss_replay=Replay(path="x.csv")).is_simple

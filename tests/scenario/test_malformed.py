@@ -772,6 +772,27 @@ MALFORMED = {
         edit("delay: 20 ms", "reorder: {fraction: 5 %}, order: kept"),
         "16: links[0]: reorder does not go with order: kept",
     ),
+    "reordering where an earlier line keeps order": (
+        edit(
+            "  - {from: root.*, to: cell.*, path: request, delay: 20 ms}",
+            "  - {from: root.*, to: cell.*, order: kept}\n  - {from: root.*, to: cell.us, reorder: {fraction: 5 %}}",
+        ),
+        "17: links[1].reorder: has no effect beside links[0].order, which is kept; accepted: order: free",
+    ),
+    "a fault that reorders where order is kept": (
+        edit("delay: 20 ms}", "order: kept}").replace(
+            "links:\n",
+            "faults:\n  - {at: 1 s, link: {from: root.*, to: cell.us}, set: {reorder: {fraction: 5 %}}}\nlinks:\n",
+        ),
+        "16: faults[0].set.reorder: has no effect beside links[0].order, which is kept; accepted: order: free",
+    ),
+    "a fault that keeps the order of what is reordered": (
+        edit("delay: 20 ms}", "reorder: {fraction: 5 %}}").replace(
+            "links:\n",
+            "faults:\n  - {at: 1 s, link: {from: root.*, to: cell.us}, set: {order: kept}}\nlinks:\n",
+        ),
+        "18: links[0].reorder: has no effect beside faults[0].set.order, which is kept; accepted: order: free",
+    ),
     "a message both ahead and late": (
         edit("delay: 20 ms", "reorder: {fraction: 5 %, ahead: 1 ms, late: 1 ms}"),
         "16: links[0].reorder: at most one of ahead, late is due, both are given",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.errors import RunError
+from testbed.errors import RunError, ScenarioError
 from testbed.scenario.load import scenario_from_text
 from testbed.scenario.schema import Scenario
 from testbed.scenario.series import Series, check_series, read_series
@@ -40,6 +40,38 @@ def test_a_file_that_changes_is_read_anew(tmp_path: Path) -> None:
 
     assert first.delay_s == (1.0,)
     assert read_series(str(path)).delay_s == (1.0, 25.0)
+
+
+@pytest.fixture(name="replay")
+def a_replay(tmp_path: Path) -> str:
+    (tmp_path / "wan.csv").write_text("at_s,delay_s\n0,0.5\n")
+    return f"replay: {{path: {tmp_path / 'wan.csv'}}}"
+
+
+def lines(*keys: str) -> str:
+    """A scenario with these keys of its links to cells, line by line, from links[1] on."""
+    return TEXT + "".join(f"  - {{from: root.*, to: cell.*, {each}}}\n" for each in keys)
+
+
+JITTER = "jitter: {normal: 2 ms}"
+
+
+def test_jitter_on_top_of_delays_from_a_file_is_refused(replay: str) -> None:
+    """As within one line."""
+    with pytest.raises(ScenarioError) as raised:
+        scenario_from_text(lines(replay, JITTER))
+
+    assert [(fault.key, fault.problem) for fault in raised.value.faults] == [
+        ("links[2].jitter", "has no effect beside links[1].replay, which brings its own variation")
+    ]
+
+
+def test_jitter_holds_where_no_file_has_the_delays(tmp_path: Path, replay: str) -> None:
+    """Before a file takes its place, beside a delay that ends the replay, and beside a file of losses alone."""
+    for accepted in ((JITTER, replay), (replay, JITTER, "delay: 20 ms")):
+        scenario_from_text(lines(*accepted))
+    (tmp_path / "wan.csv").write_text("at_s,loss\n0,0.5\n")
+    scenario_from_text(lines(replay, JITTER))
 
 
 def test_the_mean_counts_each_row_for_as_long_as_it_holds() -> None:
