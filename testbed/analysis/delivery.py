@@ -11,7 +11,7 @@ files have distributions of their own, and are left out.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -78,55 +78,81 @@ def delivery_findings(delivered: Iterable[Delivered]) -> Iterator[Finding]:
         )
 
 
-def draw_findings(links: list[Link], lateness: Table) -> Iterator[Finding]:
-    """Means of drawn delays and counts of losses of untouched links that chance does not explain.
+class Draws(NamedTuple):
+    """What the sender of an untouched link counted over the run; the mean of the drawn delays in scenario seconds."""
+
+    link: Link
+    sent: int
+    lost: int
+    delivered: int
+    drawn_s_mean: float
+
+    @property
+    def name(self) -> str:
+        """The link in words, for people."""
+        return f"{self.link.source} -> {self.link.target} ({self.link.path})"
+
+    @property
+    def has_mean(self) -> bool:
+        """Whether the mean of the draws tells anything: of skewed delays only that of many messages does."""
+        jitter = self.link.effect.jitter
+        if jitter is not None:
+            is_heavy = any(getattr(jitter, kind) is not None for kind in _HEAVY)
+            if is_heavy or self.link.effect.order == "kept" or self.delivered < LEAST_FOR_MEAN:
+                return False
+        return self.delivered > 0 and math.isfinite(self.drawn_s_mean)
+
+
+def draws_of(links: list[Link], lateness: Table) -> list[Draws]:
+    """Of the links whose draws have no memory, and that were used.
 
     Args:
         links: that no fault touches.
         lateness: the table, a row per link.
     """
     if not row_count(lateness) or "drawn_s_mean" not in lateness:
-        return
+        return []
     columns = ("source", "target", "path", "sent", "dropped_loss", "delivered", "drawn_s_mean")
     rows = {
         (source, target, path): counts
         for source, target, path, *counts in zip(*(lateness[name].tolist() for name in columns), strict=True)
     }
-    for link in links:
-        counts = rows.get((link.source, link.target, link.path))
-        if counts is None or not link.effect.is_simple:
-            continue
-        sent, lost, delivered, drawn_s = counts
-        name = f"{link.source} -> {link.target} ({link.path})"
-        yield from _loss(name, link.effect.loss, sent, lost, MISTAKE / len(links))
-        yield from _mean(name, link.effect, delivered, drawn_s)
+    found = [
+        Draws(link, *counts)
+        for link in links
+        if link.effect.is_simple and (counts := rows.get((link.source, link.target, link.path))) is not None
+    ]
+    return [each for each in found if each.sent]
 
 
-def _loss(name: str, asked: float, sent: int, lost: int, mistake: float) -> Iterator[Finding]:
-    low, high = binom.interval(1.0 - mistake, sent, asked) if asked and sent else (0, 0)
-    if not low <= lost <= high:
+def draw_findings(draws: Sequence[Draws]) -> Iterator[Finding]:
+    """Means of drawn delays and counts of losses of untouched links that chance does not explain."""
+    for each in draws:
+        yield from _loss(each, MISTAKE / len(draws))
+        if each.has_mean:
+            yield from _mean(each)
+
+
+def _loss(draws: Draws, mistake: float) -> Iterator[Finding]:
+    asked, sent = draws.link.effect.loss, draws.sent
+    low, high = binom.interval(1.0 - mistake, sent, asked) if asked else (0, 0)
+    if not low <= draws.lost <= high:
         yield Finding(
             "invalid",
-            f"loss: {lost} of {sent} messages on {name} were lost, where {asked:.3g} of them are to be: "
+            f"loss: {draws.lost} of {sent} messages on {draws.name} were lost, where {asked:.3g} of them are to be: "
             f"chance gives {low:.0f} to {high:.0f}",
             "loss",
         )
 
 
-def _mean(name: str, effect: Effect, delivered: int, drawn_s: float) -> Iterator[Finding]:
-    jitter = effect.jitter
-    if jitter is not None:
-        is_heavy = any(getattr(jitter, kind) is not None for kind in _HEAVY)
-        if is_heavy or effect.order == "kept" or delivered < LEAST_FOR_MEAN:
-            return
-    if not delivered or not math.isfinite(drawn_s):
-        return
-    asked_s = mean_delay_s(effect)
-    allowed_s = MEAN_ERRORS * _spread_s(effect) / math.sqrt(delivered) + ROUNDING_S
-    if abs(drawn_s - asked_s) > allowed_s:
+def _mean(draws: Draws) -> Iterator[Finding]:
+    asked_s = mean_delay_s(draws.link.effect)
+    allowed_s = MEAN_ERRORS * _spread_s(draws.link.effect) / math.sqrt(draws.delivered) + ROUNDING_S
+    if abs(draws.drawn_s_mean - asked_s) > allowed_s:
         yield Finding(
             "invalid",
-            f"drawn delay: mean {format_s(drawn_s)} on {name} over {delivered} messages, where {format_s(asked_s)} is due",
+            f"drawn delay: mean {format_s(draws.drawn_s_mean)} on {draws.name} over {draws.delivered} messages, where "
+            f"{format_s(asked_s)} is due",
             "drawn delay",
         )
 

@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 
 from testbed.analysis.delivery import (
     Delivered,
+    Draws,
     delivered_delays,
     delivery_findings,
     draw_findings,
+    draws_of,
 )
 from testbed.analysis.hops import recorded_hops, untouched_links
 from testbed.analysis.host import HostSeries, clock_steps
@@ -23,7 +25,13 @@ from testbed.analysis.injection import (
     worst_error,
 )
 from testbed.analysis.limits import Finding, Limit
-from testbed.analysis.observation_age import ObservationAge, age_findings, observation_ages, worst_age
+from testbed.analysis.observation_age import (
+    ObservationAge,
+    age_findings,
+    expected_ages,
+    observation_ages,
+    worst_age,
+)
 from testbed.analysis.pools import Pools, judged_hops
 from testbed.analysis.processes import full_sockets
 from testbed.analysis.records import Tables, Window, row_count
@@ -32,6 +40,8 @@ from testbed.record.outcome import RunOutcome
 from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import Topology
 
+# what compares instants that the roles wrote down: where they are told due ones, these agree by construction
+BY_INSTANTS = ("injection", "server step", "generator slip", "delivered delay")
 MOST_TOLD = 20  # links whose delays the summary tells; the verdict looks at all
 
 
@@ -43,26 +53,28 @@ class Fidelity(NamedTuple):
         errors: of the injected delays, from end to end.
         early: the message that came longest before its time; None: none did.
         delivered: delays against what was asked.
+        draws: of the links that no fault touches.
         ages: of the observations.
         timers: of the processes, before the start.
         own_cpu_s: processor time of the run's processes.
         is_live: whether there was anything to measure.
         is_dated_due: whether the roles were told due instants, so that their records cannot be late.
+        is_age_known: whether theory tells the age of any observation.
     """
 
     host: HostSeries
     errors: list[InjectionError]
     early: Early | None
     delivered: list[Delivered]
+    draws: list[Draws]
     ages: list[ObservationAge]
     timers: list[Timer]
     own_cpu_s: float
     is_live: bool
     is_dated_due: bool
+    is_age_known: bool
 
-    def findings(
-        self, scenario: Scenario, topology: Topology, tables: Tables, limit: Limit
-    ) -> Iterator[Finding]:
+    def findings(self, scenario: Scenario, limit: Limit) -> Iterator[Finding]:
         """All that speaks against the run; the limit is that of lateness."""
         if not self.is_live:
             return
@@ -70,7 +82,7 @@ class Fidelity(NamedTuple):
         yield from injection_findings(self.errors, self.early, limit, scale, self.host)
         yield from timer_findings(self.timers, limit, scale)
         yield from delivery_findings(self.delivered)
-        yield from draw_findings(untouched_links(scenario, topology), tables.get("lateness", {}))
+        yield from draw_findings(self.draws)
         yield from age_findings(self.ages, self.host, limit.at(scale) / scale)
         yield from self.host.findings(self.own_cpu_s)
 
@@ -78,19 +90,20 @@ class Fidelity(NamedTuple):
         """Checks that this run has no data for, with `unknown`; with `not asked` those that do not apply."""
         if not self.is_live:
             return {}
-        found = {}
-        if not self.host.knows("pressure"):
-            found["pressure"] = "unknown"
-        for check in ("injection", "server step"):
-            if self.is_dated_due:
-                found[check] = "not asked"
-            elif worst_error(self.errors, check) is None:
-                found[check] = "unknown"
-        if not self.timers:
-            found["timers"] = "unknown"
-        if not self.delivered:
-            found["delivered delay"] = "unknown"
-        if not self.ages:
+        has_data = {
+            "injection": worst_error(self.errors, "injection") is not None,
+            "server step": worst_error(self.errors, "server step") is not None,
+            "delivered delay": bool(self.delivered),
+            "timers": bool(self.timers),
+            "drawn delay": any(each.has_mean for each in self.draws),
+            "loss": bool(self.draws),
+            "observation age": bool(self.ages),
+            "pressure": self.host.knows("pressure"),
+        }
+        found = {check: "unknown" for check, has in has_data.items() if not has}
+        if self.is_dated_due:
+            found |= dict.fromkeys(BY_INSTANTS, "not asked")
+        if not self.is_age_known:
             found["observation age"] = "not asked"
         return found
 
@@ -143,7 +156,7 @@ def measure_fidelity(
     is_live = outcome.engine == "live"
     host = HostSeries(tables.get("host", {}) if is_live else {}, scenario.time_scale)
     if not is_live:
-        return Fidelity(host, [], None, [], [], [], 0.0, False, False)
+        return Fidelity(host, [], None, [], [], [], [], 0.0, False, False, False)
     hops = list(recorded_hops(scenario, topology, tables))
     pools, scale = Pools(scenario, topology), scenario.time_scale
     processes = tables.get("processes", {})
@@ -152,10 +165,12 @@ def measure_fidelity(
         host,
         [] if is_due else injection_errors(judged_hops(hops, pools), scale),
         None if is_due else earliest(hops, scale),
-        delivered_delays(judged_hops(hops, pools, alike=True)),
+        [] if is_due else delivered_delays(judged_hops(hops, pools, alike=True)),
+        draws_of(untouched_links(scenario, topology), tables.get("lateness", {})),
         observation_ages(scenario, topology, tables.get("observations", {}), window),
         timers_of(tables.get("timers", {})),
         float(processes["cpu_s"].sum()) if row_count(processes) and "cpu_s" in processes else 0.0,
         True,
         is_due,
+        bool(expected_ages(scenario, topology)),
     )

@@ -46,7 +46,7 @@ def observation_ages(
     """For every root and leaf where the theory holds, and enough reports came within the window."""
     if not row_count(observations):
         return []
-    expected = _expected(scenario, topology)
+    expected = expected_ages(scenario, topology)
     found = []
     for root in dict.fromkeys(observations["root"].tolist()):
         of_root = observations["root"] == root
@@ -88,8 +88,8 @@ def age_findings(ages: list[ObservationAge], host: HostSeries, limit_s: float) -
         )
 
 
-def _expected(scenario: Scenario, topology: Topology) -> dict[tuple[str, str], tuple[float, float]]:
-    """(root, leaf) -> mean age, and the spread of one gap's part in it."""
+def expected_ages(scenario: Scenario, topology: Topology) -> dict[tuple[str, str], tuple[float, float]]:
+    """(root, leaf) -> mean age, and the spread of one gap's part in it; those of which theory tells it."""
     found = {}
     for link in untouched_links(scenario, topology):
         source = topology.nodes[link.source]

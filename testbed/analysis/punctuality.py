@@ -13,7 +13,7 @@ import numpy as np
 from testbed.analysis.host import NEAR_S, HostSeries
 from testbed.analysis.lateness import LEAST_MESSAGES, LinkLateness
 from testbed.analysis.limits import Finding, Limit, exceeded, graded
-from testbed.analysis.records import Mask, Table, quantile, row_count
+from testbed.analysis.records import Mask, Table, Tables, quantile, row_count
 from testbed.scenario.fault_plan import fault_plan
 from testbed.scenario.process_map import homes, process_map
 from testbed.scenario.quantity import format_s
@@ -72,18 +72,7 @@ class Punctuality:
 
     def slips(self, requests: Table) -> Iterable[Finding]:
         """The root that was latest with its arrivals."""
-        slip_s = (requests["sent_at_s"] - requests["held_s"] - requests["planned_at_s"]) * self._scale
-        if "attempts" in requests:  # the instants are those of the last attempt, which is late by design
-            slip_s = np.where(requests["attempts"] > 1, np.nan, slip_s)
-        slip_s = np.where(self._held_up(requests), np.nan, slip_s)
-        worst: tuple[float, str, float] | None = None
-        for root in dict.fromkeys(requests["root"].tolist()):
-            mine = np.where(requests["root"] == root, slip_s, np.nan)
-            if np.isfinite(mine).sum() < LEAST_MESSAGES:
-                continue
-            at_s = float(requests["planned_at_s"][int(np.nanargmax(mine))])
-            found = (quantile(mine, 0.99), root, at_s)
-            worst = found if worst is None or found[0] > worst[0] else worst
+        worst = max(self._slips(requests), default=None)
         if worst is not None and (word := graded(worst[0], self._limit_s)):
             slip, root, at_s = worst
             yield Finding(
@@ -94,6 +83,20 @@ class Punctuality:
                 "generator slip",
                 self._limit.least_scale(slip, self._scale),
             )
+
+    def _slips(self, requests: Table) -> list[tuple[float, str, float]]:
+        """(p99 of sent less planned, root, when it was largest) of the roots that sent enough requests."""
+        slip_s = (requests["sent_at_s"] - requests["held_s"] - requests["planned_at_s"]) * self._scale
+        if "attempts" in requests:  # the instants are those of the last attempt, which is late by design
+            slip_s = np.where(requests["attempts"] > 1, np.nan, slip_s)
+        slip_s = np.where(self._held_up(requests), np.nan, slip_s)
+        found = []
+        for root in dict.fromkeys(requests["root"].tolist()):
+            mine = np.where(requests["root"] == root, slip_s, np.nan)
+            if np.isfinite(mine).sum() >= LEAST_MESSAGES:
+                at_s = float(requests["planned_at_s"][int(np.nanargmax(mine))])
+                found.append((quantile(mine, 0.99), root, at_s))
+        return found
 
     def stalls(self, processes: Table) -> Iterable[Finding]:
         """The longest pass of a loop, and the latest timer."""
@@ -139,6 +142,30 @@ class Punctuality:
                 self._stall_limit.least_scale(latest[0], self._scale),
             )
         yield from self._unapplied(faults, ended_s)
+
+    def unknown(
+        self, lateness: Sequence[LinkLateness], tables: Tables, faults: Table, ended_s: float
+    ) -> dict[str, str]:
+        """Checks that this run has no data for, with `unknown`; with `not asked` those that do not apply.
+
+        Args:
+            lateness: of each link, and of pools of those with few messages.
+            tables: of the run.
+            faults: the table of these.
+            ended_s: scenario time.
+        """
+        has_rows = row_count(tables.get("processes", {})) > 0
+        has_data = {
+            "release lateness": any(link.messages >= LEAST_MESSAGES for link in lateness),
+            "generator slip": bool(self._slips(tables["requests"])),
+            "stall": has_rows,
+            "timer lag": has_rows,
+            "fault latency": "applied_at_s" in faults,
+        }
+        found = {check: "unknown" for check, has in has_data.items() if not has}
+        if not row_count(faults) or not bool((faults["planned_at_s"] < ended_s).any()):
+            found["fault latency"] = "not asked"
+        return found
 
     def _unapplied(self, faults: Table, ended_s: float) -> Iterable[Finding]:
         """Faults that fewer nodes acknowledged than they touch, other than those whose process was dead all the while."""

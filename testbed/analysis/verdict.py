@@ -19,8 +19,8 @@ Limits, in wall time, held against the scenario in run time (durations times the
 
 A link's p99 counts as exceeding a limit when it does so with 95 % confidence (see lateness.py). Links with fewer than 100
 messages have no p99 to speak of and are judged in pools (see pools.py); such roots are passed over. Under virtual time nothing
-is late, so only deaths, ledgers, arrivals and laws are looked at. What a machine does not tell is unknown, and decides
-nothing.
+is late, so only deaths, ledgers, arrivals and laws are looked at. What a machine does not tell, or what too few messages
+do not, is unknown, and decides nothing.
 
 Source: emulation.md, section 2; design.md, section 8.
 """
@@ -38,7 +38,7 @@ from testbed.analysis.lateness import LinkLateness
 from testbed.analysis.laws import Law
 from testbed.analysis.limits import WORDS, Finding, exceeded, graded, lateness_limit, round_scale, stall_limit
 from testbed.analysis.punctuality import Punctuality
-from testbed.analysis.records import Table, Tables, ended_s
+from testbed.analysis.records import Table, Tables, ended_s, row_count
 from testbed.record.outcome import RunOutcome
 from testbed.scenario.quantity import format_s
 from testbed.scenario.schema import Scenario
@@ -112,19 +112,23 @@ def judge(
         *_broken_laws(laws),
         *_shortfall(tables["requests"], outcome, scenario),
     ]
+    without_data = _unknown(outcome, laws, tables["requests"])
     if fidelity.is_live:
         limit, stall = lateness_limit(scenario, topology), stall_limit(loop_delay_s)
         late = Punctuality(scenario, topology, fidelity.host, limit=limit, stall_limit=stall)
         findings += late.links(lateness, tables.get("links", {}))
-        findings += late.slips(tables["requests"])
+        if not fidelity.is_dated_due:
+            findings += late.slips(tables["requests"])
         findings += late.stalls(tables.get("processes", {}))
-        findings += late.faults(tables.get("faults", {}), ended_s(scenario, outcome))
-        findings += fidelity.findings(scenario, topology, tables, limit)
+        faults, end_s = tables.get("faults", {}), ended_s(scenario, outcome)
+        findings += late.faults(faults, end_s)
+        findings += fidelity.findings(scenario, limit)
+        without_data |= late.unknown(lateness, tables, faults, end_s) | fidelity.unknown()
     findings.sort(key=lambda finding: -WORDS.index(finding.word))
     return Verdict(
         findings[0].word if findings else "valid",
         tuple(finding.reason for finding in findings),
-        _checks(findings, fidelity),
+        _checks(findings, without_data, is_live=fidelity.is_live),
         _advice(findings, scenario),
     )
 
@@ -141,18 +145,20 @@ def _advice(findings: Sequence[Finding], scenario: Scenario) -> str:
     )
 
 
-def _checks(findings: Sequence[Finding], fidelity: Fidelity) -> dict[str, str]:
-    """The word of each check: of its gravest finding, since these come first."""
-    asked = (*CHECKS, *LIVE_CHECKS) if fidelity.is_live else CHECKS
-    words = {
-        **dict.fromkeys(asked, "valid"),
-        **dict.fromkeys(LIVE_CHECKS[: 0 if fidelity.is_live else None], "not asked"),
-    }
-    words.update(fidelity.unknown())
+def _checks(findings: Sequence[Finding], without_data: dict[str, str], *, is_live: bool) -> dict[str, str]:
+    """The word of each check: of its gravest finding, since these come first; or why it has none to say."""
+    words = dict.fromkeys(CHECKS, "valid") | dict.fromkeys(LIVE_CHECKS, "valid" if is_live else "not asked")
+    words.update(without_data)
     for finding in reversed(findings):
         assert finding.check in words, f"{finding.check} is no check"
         words[finding.check] = finding.word
     return words
+
+
+def _unknown(outcome: RunOutcome, laws: Sequence[Law], requests: Table) -> dict[str, str]:
+    """Checks of any engine that this run has no data for."""
+    has_data = {"ledger": bool(outcome.ledger), "laws": bool(laws), "arrivals": row_count(requests) > 0}
+    return {check: "unknown" for check, has in has_data.items() if not has}
 
 
 def _endings(outcome: RunOutcome, log_problems: Sequence[str]) -> Iterable[Finding]:

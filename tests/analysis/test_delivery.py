@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from testbed.analysis import hops as recorded
-from testbed.analysis.delivery import delivered_delays, delivery_findings, draw_findings
+from testbed.analysis.delivery import delivered_delays, delivery_findings, draw_findings, draws_of
 from testbed.analysis.hops import Hop, recorded_hops, untouched_links
 from testbed.analysis.host import HostSeries
 from testbed.analysis.injection import earliest, injection_errors, injection_findings
@@ -130,7 +130,7 @@ def test_losses_are_held_against_their_binomial_interval(loss: str, lost: int, f
     """Of 10,000 messages 200 are to be lost, with a standard deviation of 14."""
     link = request_link(with_line(loss=loss))
 
-    findings = list(draw_findings([link], lateness_row(link, 10_000, lost, 0.02)))
+    findings = list(draw_findings(draws_of([link], lateness_row(link, 10_000, lost, 0.02))))
 
     assert [each.check for each in findings] == ["loss"] * found
 
@@ -140,7 +140,7 @@ def test_the_mean_of_the_draws_is_held_against_its_error(mean_s: float, found: i
     """The standard error of 10,000 draws with a deviation of 5 ms is 0.05 ms."""
     link = request_link(with_line(jitter={"normal": "5 ms"}))
 
-    findings = list(draw_findings([link], lateness_row(link, 10_000, 0, mean_s)))
+    findings = list(draw_findings(draws_of([link], lateness_row(link, 10_000, 0, mean_s))))
 
     assert [each.check for each in findings] == ["drawn delay"] * found
 

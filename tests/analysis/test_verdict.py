@@ -147,7 +147,11 @@ def test_lateness_in_scenario_time_decides_however_slow_the_clock(
     late_s: float, word: str, time_scale: float
 ):
     """A tenth of the smallest delay is 0.5 ms, so that it is the floor which decides."""
-    links = [{"from": "root.*", "to": "cell.*", "path": "request", "delay": "5 ms"}]
+    links = [
+        {"from": "root.*", "to": "cell.*", "path": "request", "delay": "20 ms"},
+        {"from": "cell.*", "to": "root.*", "path": "reply", "delay": "20 ms"},
+        {"from": "cell.*", "to": "root.*", "path": "observation", "delay": "5 ms"},
+    ]
     scenario = made_scenario(time_scale=time_scale, links=links)
     tables = {
         **TABLES,
@@ -156,7 +160,7 @@ def test_lateness_in_scenario_time_decides_however_slow_the_clock(
         "lateness": made_lateness(scenario, late_s * time_scale),
         "processes": made_processes(50.0 * late_s * time_scale),
     }
-    outcome = made_outcome().__class__("live", "due", 22.0 * time_scale, True)
+    outcome = made_outcome().__class__("live", "actual", 22.0 * time_scale, True)
 
     found = verdict(scenario=scenario, tables=tables, outcome=outcome, loop_delay_s=0.1)
 
@@ -266,21 +270,89 @@ def test_the_gravest_reason_comes_first():
 
 def test_every_check_has_its_word():
     tables = {**TABLES, "lateness": made_lateness(SCENARIO, 0.0021)}
+    laws = (Law("little", "us", True, ""),)
 
-    live, virtual = verdict(tables=tables).checks, verdict(outcome=made_outcome(engine="virtual")).checks
+    live = verdict(tables=tables, laws=laws).checks
+    virtual = verdict(outcome=made_outcome(engine="virtual"), laws=laws).checks
 
     assert list(live) == [*CHECKS, *LIVE_CHECKS]
     assert live["release lateness"] == "invalid"
     assert live["injection"] == live["delivered delay"] == live["observation age"] == "valid"
     assert live["pressure"] == live["timers"] == "unknown"  # nobody watched this machine
+    assert live["drawn delay"] == live["loss"] == "unknown"  # no link counted what it sent
+    assert live["fault latency"] == "not asked"
     assert {virtual[check] for check in LIVE_CHECKS} == {"not asked"}
     assert {virtual[check] for check in CHECKS} == {"valid"}
 
 
-def test_due_instants_cannot_show_an_injection_error():
+def test_a_run_without_data_is_told_as_unknown():
+    """Ten requests: no link, pool or root has a p99; nothing was counted, and no process said how it fared."""
+    few = {name: column[:10] for name, column in TABLES["requests"].items()}
+    nothing = {**TABLES["requests"], **few}
+    lateness = made_lateness(SCENARIO)
+    lateness["delivered"][:] = 5
+    tables = {"requests": nothing, "lateness": lateness}
+
+    found = verdict(tables=tables, outcome=made_outcome().__class__("live", "actual", 22.0, True))
+
+    assert found.word == "valid"
+    words = {
+        word: [check for check in found.checks if found.checks[check] == word]
+        for word in found.checks.values()
+    }
+    assert words == {
+        "valid": ["ending", "arrivals"],
+        "unknown": [
+            "ledger", "laws", "release lateness", "injection", "server step", "generator slip", "timers", "stall",
+            "timer lag", "delivered delay", "drawn delay", "loss", "observation age", "pressure",
+        ],
+        "not asked": ["fault latency"],
+    }  # fmt: skip
+
+
+def test_counted_links_have_a_word_for_their_draws_and_losses():
+    lateness = made_lateness(SCENARIO)
+    drawn_s = np.where(lateness["path"] == "observation", 0.5, 0.02)
+    sent = {"sent": lateness["delivered"], "dropped_loss": 0 * lateness["delivered"], "drawn_s_mean": drawn_s}
+
+    found = verdict(tables={**TABLES, "lateness": {**lateness, **sent}})
+
+    assert found.checks["drawn delay"] == found.checks["loss"] == "valid"
+
+
+@pytest.mark.parametrize(
+    ("words", "checks"),
+    [
+        ({"jitter": {"lognormal": "8 ms"}}, ("unknown", "valid")),  # its mean converges too slowly
+        ({"loss_burst": 3.0, "loss": "2 %"}, ("unknown", "unknown")),
+    ],
+)
+def test_links_whose_draws_no_bound_holds_for_say_nothing_of_them(words, checks):
+    scenario = made_scenario(links=[{"from": "*", "to": "*", "delay": "20 ms", **words}])
+    lateness = made_lateness(scenario)
+    sent = {"sent": lateness["delivered"], "dropped_loss": 0 * lateness["delivered"]}
+    drawn = {"drawn_s_mean": np.full(len(lateness["delivered"]), 0.03)}
+
+    found = verdict(scenario, {**TABLES, "lateness": {**lateness, **sent, **drawn}})
+
+    assert (found.checks["drawn delay"], found.checks["loss"]) == checks
+
+
+def test_observations_whose_age_no_theory_tells_are_not_asked():
+    """Reports that are sent on change have no period."""
+    scenario = made_scenario(reports={"every": "100 ms", "send": "on_change"})
+
+    assert verdict(scenario=scenario).checks["observation age"] == "not asked"
+    assert verdict(tables={**TABLES, "observations": {}}).checks["observation age"] == "unknown"
+
+
+def test_due_instants_cannot_show_what_was_late():
+    """The roles write down the planned instants, whatever the clock said when they acted."""
     found = verdict(outcome=made_outcome(dating="due"))
 
-    assert found.checks["injection"] == found.checks["server step"] == "not asked"
+    by_instants = ("injection", "server step", "generator slip", "delivered delay")
+    assert {check: found.checks[check] for check in by_instants} == dict.fromkeys(by_instants, "not asked")
+    assert found.checks["release lateness"] == "valid"
 
 
 def test_a_fault_that_sets_in_late_is_told_with_its_instant():
@@ -330,7 +402,7 @@ def test_the_advised_time_scale_is_one_at_which_the_same_lateness_is_valid(late_
             "requests": slipped(late_s / time_scale),
             "observations": {},
         }
-        outcome = made_outcome().__class__("live", "due", 22.0 * time_scale, True)
+        outcome = made_outcome().__class__("live", "actual", 22.0 * time_scale, True)
         return verdict(scenario=scenario, tables=tables, outcome=outcome)
 
     assert told(1.0).advice == (
