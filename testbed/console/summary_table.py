@@ -9,6 +9,7 @@ from typing import Any
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from testbed.analysis.compare import estimate, figure_at
 from testbed.console.guard_table import print_guards
@@ -130,11 +131,11 @@ def _print_reasons(console: Console, summary: dict[str, Any]) -> None:
     for arm, words in summary["arms"].items():
         style, reasons = VERDICT_STYLES[words["verdict"]], words["verdict_reasons"]
         for reason in reasons[:MOST_REASONS]:
-            console.print(
-                f"[{style}]{arm} is {words['verdict']}:[/] {reason}", highlight=False, soft_wrap=True
-            )
+            said = Text.assemble((f"{arm} is {words['verdict']}:", style), f" {reason}")
+            console.print(said, highlight=False, soft_wrap=True)
         if len(reasons) > MOST_REASONS:
-            console.print(f"{arm}: {len(reasons) - MOST_REASONS} more reasons, see testbed show --checks")
+            more = f"{arm}: {len(reasons) - MOST_REASONS} more reasons, see testbed show --checks"
+            console.print(more, highlight=False, markup=False, soft_wrap=True)
         if words.get("verdict_advice"):
             console.print(f"{arm}: {words['verdict_advice']}", highlight=False, markup=False, soft_wrap=True)
 
