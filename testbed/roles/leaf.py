@@ -31,7 +31,6 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from mypy_extensions import mypyc_attr
 
@@ -63,15 +62,20 @@ COMPLETED = int(Outcome.COMPLETED)
 ERROR_MEMORY = 0.01  # weight of one reply in the error fraction: it looks back over about 100 replies
 
 
-class _Open(NamedTuple):
+class _Open:
     """A request given to a server and not answered yet."""
 
-    request: Request
-    root: str
-    server: Target
-    at_leaf_s: float
-    sent_at_s: float
-    area: float  # area under the in-flight count of its server when it was sent
+    __slots__ = ("area", "at_leaf_s", "request", "root", "sent_at_s", "server")
+
+    def __init__(
+        self, request: Request, root: str, server: Target, at_leaf_s: float, sent_at_s: float, area: float
+    ) -> None:
+        self.request = request
+        self.root = root
+        self.server = server
+        self.at_leaf_s = at_leaf_s
+        self.sent_at_s = sent_at_s
+        self.area = area  # under the in-flight count of its server when it was sent
 
 
 class _Track:
@@ -308,7 +312,7 @@ class Leaf:
             if opened.sent_at_s > now_s:
                 self._env.set_timer("decide", opened.sent_at_s)
                 return
-            requests[request_id] = opened._replace(area=self._area(opened.server, now_s))
+            opened.area = self._area(opened.server, now_s)
             self._env.send(opened.server.name, deciding.popleft())
             self._unsent -= 1
             opened.server.on_sent(request_id, now_s)
@@ -469,10 +473,11 @@ class Leaf:
     def _answer(self, opened: _Open, outcome: int, now_s: float) -> None:
         self._finished += 1
         self._record(opened, outcome, now_s)
-        request_id, attempt, *_ = opened.request
+        request = opened.request
         residence_s = now_s - opened.at_leaf_s
         self._env.send(
-            opened.root, Reply(request_id, attempt, outcome, residence_s, self._queued(), self._in_flight)
+            opened.root,
+            Reply(request[0], request[1], outcome, residence_s, self._queued(), self._in_flight),
         )
 
     def _on_first_token(self, news: FirstToken) -> None:
@@ -621,8 +626,8 @@ class Leaf:
         return max(0, round(self._waiting_there)) + self._unsent
 
     def _record(self, opened: _Open, outcome: int, left_at_s: float) -> None:
-        request, _, server, at_leaf_s, _, _ = opened
-        row = (request[0], request[1], self._name, server.name, outcome, at_leaf_s, left_at_s)
+        request = opened.request
+        row = (request[0], request[1], self._name, opened.server.name, outcome, opened.at_leaf_s, left_at_s)
         self._env.record("visits", row)
 
     def _record_news(

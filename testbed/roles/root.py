@@ -31,7 +31,6 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from mypy_extensions import mypyc_attr
 
@@ -90,16 +89,28 @@ class Stream:
     decision_s: float = 0.0
 
 
-class _Open(NamedTuple):
+class _Open:
     """A request that has not come back yet."""
 
-    attempt: int
-    target: Target
-    leaf: str
-    planned_at_s: float
-    sent_at_s: float
-    staleness_s: float
-    believed_cost: float
+    __slots__ = ("attempt", "believed_cost", "leaf", "planned_at_s", "sent_at_s", "staleness_s", "target")
+
+    def __init__(
+        self,
+        attempt: int,
+        target: Target,
+        leaf: str,
+        planned_at_s: float,
+        sent_at_s: float,
+        staleness_s: float,
+        believed_cost: float,
+    ) -> None:
+        self.attempt = attempt
+        self.target = target
+        self.leaf = leaf
+        self.planned_at_s = planned_at_s
+        self.sent_at_s = sent_at_s
+        self.staleness_s = staleness_s
+        self.believed_cost = believed_cost
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -412,7 +423,7 @@ class Root:
         return leaves[turn]
 
     def _on_reply(self, source: str, reply: Reply) -> None:
-        request_id, _, outcome, residence_s, *_ = reply
+        request_id, _, outcome, residence_s, _, _, _, _ = reply  # a star would make a list
         index = self._stream_of.pop(request_id, None)
         now_s = self._env.now_s()
         if index is None:
@@ -505,11 +516,10 @@ class Root:
     def _record(
         self, request_id: int, opened: _Open, outcome: int, replied_at_s: float, residence_s: float
     ) -> None:
-        attempt, target, leaf, planned_at_s, sent_at_s, staleness_s, cost = opened
         self._env.record(
             "dispatches",
-            (request_id, attempt, self._name, target.name, leaf, outcome, planned_at_s, sent_at_s,
-             replied_at_s, residence_s, staleness_s, cost),
+            (request_id, opened.attempt, self._name, opened.target.name, opened.leaf, outcome, opened.planned_at_s,
+             opened.sent_at_s, replied_at_s, residence_s, opened.staleness_s, opened.believed_cost),
         )  # fmt: skip
 
     def _record_observation(self, source: str, cell: str, report: Report, now_s: float) -> None:

@@ -220,7 +220,8 @@ class Server:
         left = service.queued, service.prompt_tokens_left(now_s), service.output_tokens_left(now_s)
         queued, prompt_tokens, output_tokens = left
         for served in done:
-            request_id, attempt, *_ = served.request
+            request = served.request
+            request_id, attempt = request[0], request[1]
             leaf, in_flight = leaf_of.pop((request_id, attempt))
             self._finished += 1
             self._record(served)
@@ -321,5 +322,11 @@ class Server:
                 self._env.send(leaf, told)
 
     def _record(self, served: Served) -> None:
-        request, *told = served
-        self._env.record("services", (request[0], request[1], self._name, *told))
+        request, at_server_s, started_at_s, first_token_at_s, finished_at_s, preemptions, cached_tokens = (
+            served
+        )
+        self._env.record(
+            "services",
+            (request[0], request[1], self._name, at_server_s, started_at_s, first_token_at_s, finished_at_s,
+             preemptions, cached_tokens),
+        )  # fmt: skip
