@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 FIRST_END_S = 1e-6
 RATIO = 1.05
 BIN_COUNT = 346  # FIRST_END_S * RATIO**345 is 20 s
-MOST_S = 10.0  # below the last bin for certain
 _PER_LOG = 1.0 / math.log(RATIO)
 
 
@@ -23,13 +25,12 @@ def bin_of(lateness_s: float) -> int:
     return min(BIN_COUNT - 1, 1 + int(math.log(lateness_s / FIRST_END_S) * _PER_LOG))
 
 
-def bins_of(lateness_s: Sequence[float]) -> list[int]:
-    """`bin_of` each, at a third of the price of as many calls."""
-    log, per_log, per_first = math.log, _PER_LOG, 1.0 / FIRST_END_S
-    return [
-        (1 + int(log(late_s * per_first) * per_log)) if FIRST_END_S < late_s < MOST_S else bin_of(late_s)
-        for late_s in lateness_s
-    ]
+def counts_by_bin(lateness_s: Sequence[float]) -> NDArray[np.int64]:
+    """How many of these each bin counts, shape (BIN_COUNT,): `bin_of` each, at a twentieth of the price for hundreds."""
+    late_s = np.array(lateness_s, dtype=np.float64)
+    above = np.maximum(late_s * (1.0 / FIRST_END_S), 1.0)
+    index = (np.log(above) * _PER_LOG).astype(np.int64) + (late_s > FIRST_END_S)
+    return np.bincount(np.minimum(index, BIN_COUNT - 1), minlength=BIN_COUNT)
 
 
 def bin_end_s(index: int) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from testbed.links.lateness import BIN_COUNT, bin_end_s, percentile_s
 from testbed.runtime.live_environment import LiveEnvironment
 from testbed.runtime.process_usage import ProcessUsage
@@ -30,7 +32,7 @@ class Accounts:
         self.sending: list[SendingEnd] = []
         self.receiving: dict[int, ReceivingEnd] = {}
         self.usage = ProcessUsage()
-        self.bins = [0] * BIN_COUNT
+        self.bins = np.zeros(BIN_COUNT, np.int64)
 
     def take_beat(self, now_s: float, held: dict[int, int]) -> Beat:
         """How the process fares; lateness is counted from here on anew.
@@ -42,19 +44,18 @@ class Accounts:
         for end in self.receiving.values():
             end.fold(self.bins)
         gauges = {name: environment.role.gauges() for name, environment in self._environments.items()}
-        is_late = any(self.bins)  # or nothing was handed over at all
-        top = max(index for index, count in enumerate(self.bins) if count) if is_late else 0
+        counted = np.flatnonzero(self.bins)
+        is_late = bool(len(counted))  # or nothing was handed over at all
         beat = Beat(
             node=self._name,
             at_s=now_s,
             gauges=gauges,
             idle=self._is_idle(held),
             sent=sum(end.totals()[0] for end in self.sending),
-            lateness_p99_s=percentile_s(self.bins, 0.99) if is_late else 0.0,
-            lateness_max_s=bin_end_s(top) if is_late else 0.0,
+            lateness_p99_s=percentile_s(self.bins.tolist(), 0.99) if is_late else 0.0,
+            lateness_max_s=bin_end_s(int(counted[-1])) if is_late else 0.0,
         )
-        if is_late:
-            self.bins = [0] * BIN_COUNT
+        self.bins[:] = 0
         return beat
 
     def write_rows(self, now_s: float, would_blocks: int, *, is_last: bool = False) -> None:

@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from testbed.links.lateness import BIN_COUNT, bin_of, bins_of
+import numpy as np
+from numpy.typing import NDArray
+
+from testbed.links.lateness import BIN_COUNT, bin_of, counts_by_bin
 from testbed.roles.messages import Message
 from testbed.runtime.live_environment import LiveEnvironment
 from testbed.scenario.topology import Link
 
-FOLD = 64  # late messages counted into bins at a time: few enough that it takes some 20 us
+FOLD = 256  # late messages counted into bins at a time: few enough that it takes some 20 us
 
 
 class ReceivingEnd:
@@ -46,16 +49,16 @@ class ReceivingEnd:
         self.received = self.inversions = self.delivered = self._all_delivered = 0
         self.lateness_s: list[float] = []
         self._late_s = self._late_max_s = 0.0
-        self._bins = [0] * BIN_COUNT
+        self._bins = np.zeros(BIN_COUNT, np.int64)
 
-    def fold(self, all_bins: list[int]) -> None:
+    def fold(self, all_bins: NDArray[np.int64]) -> None:
         """Count the lateness gathered so far into the bins of this link and into those of the process."""
-        lateness_s, bins = self.lateness_s, self._bins
+        lateness_s = self.lateness_s
         if not lateness_s:
             return
-        for index in bins_of(lateness_s):
-            bins[index] += 1
-            all_bins[index] += 1
+        counts = counts_by_bin(lateness_s)
+        self._bins += counts
+        all_bins += counts
         self.delivered += len(lateness_s)
         self._late_s += sum(lateness_s)
         self._late_max_s = max(self._late_max_s, max(lateness_s))
@@ -65,12 +68,12 @@ class ReceivingEnd:
         """The row of table `delivered` up to this instant, after `fold`; what it counts is not counted again."""
         top = bin_of(self._late_max_s) + 1 if self.delivered else 0
         row = (
-            self.link.number, at_s, self.delivered, self.inversions, self._late_s, self._late_max_s, self._bins[:top],
+            self.link.number, at_s, self.delivered, self.inversions, self._late_s, self._late_max_s, self._bins[:top].tolist(),
         )  # fmt: skip
         self._all_delivered += self.delivered
         self.delivered = self.inversions = 0
         self._late_s = self._late_max_s = 0.0
-        self._bins = [0] * BIN_COUNT
+        self._bins[:] = 0
         return row
 
     def totals(self) -> int:
