@@ -87,7 +87,6 @@ class RunOutcome:
         ledger: one line per link.
         wall_s: wall time of the run, without start-up.
         start_s: wall time from the first fork until every path was greeted (0 in virtual).
-        pass_spacing_s: least spacing of passes that the live engine kept (0 in virtual).
         notes: what else the engine has to say.
         by_hand: the faults that were ordered while the run went on, as lines of the timeline.
         surges: those of them that added requests, as the fields of `runtime.ordered.Ordered`, exact, so
@@ -104,7 +103,6 @@ class RunOutcome:
     ledger: tuple[LedgerLine, ...] = ()
     wall_s: float = 0.0
     start_s: float = 0.0
-    pass_spacing_s: float = 0.0
     notes: tuple[str, ...] = ()
     log_problems: tuple[str, ...] = ()
     by_hand: tuple[dict[str, Any], ...] = ()

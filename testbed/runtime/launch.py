@@ -232,7 +232,6 @@ class _Launcher:
             ledger=self._ledger(),
             wall_s=ended_at_s,
             start_s=start_s,
-            pass_spacing_s=scenario.live.pass_spacing,
             notes=self._notes(),
             by_hand=self._by_hand.lines(),
             surges=self._by_hand.surges(),
