@@ -84,13 +84,25 @@ def log_header(
 class LogWriter:
     """Appends rows to a node's log, a chunk at a time.
 
-    The file is open only while a chunk is written, so the number of nodes in a process has no bound.
+    The file is open only while a chunk is written, so the number of nodes in a process has no bound. To write one takes
+    a fraction of a millisecond; whoever has better and worse instants for that lets full tables wait for `write_full`.
+
+    Attributes:
+        is_full: a table waits for it.
     """
 
-    __slots__ = ("_counts", "_path", "_pause_s", "_rows", "_rows_per_chunk")
+    __slots__ = ("_counts", "_most_rows", "_path", "_pause_s", "_rows", "_rows_per_chunk", "is_full")
 
-    def __init__(self, path: Path, header: dict[str, Any], rows_per_chunk: int = 256) -> None:
+    def __init__(
+        self, path: Path, header: dict[str, Any], rows_per_chunk: int = 256, *, most_chunks: int = 1
+    ) -> None:
         """Make the file, which must not exist yet.
+
+        Args:
+            path: of the log.
+            header: which run and node it is of.
+            rows_per_chunk: rows with which a table is full.
+            most_chunks: a table with so many chunks full of rows is written at once; below that it waits.
 
         Raises:
             RunError: it cannot be written.
@@ -99,6 +111,8 @@ class LogWriter:
         self._rows: dict[str, list[tuple[Any, ...]]] = {table: [] for table in LOGGED}
         self._counts = dict.fromkeys(LOGGED, 0)
         self._rows_per_chunk = rows_per_chunk
+        self._most_rows = most_chunks * rows_per_chunk
+        self.is_full = False
         self._pause_s = 0.0
         self._write("make the log", "xb", MAGIC + _frame(_header(header)))
 
@@ -111,7 +125,21 @@ class LogWriter:
         rows = self._rows[table]
         rows.append(row)
         if len(rows) >= self._rows_per_chunk:
-            self._flush(table)
+            if len(rows) >= self._most_rows:
+                self._flush(table)
+            else:
+                self.is_full = True
+
+    def write_full(self) -> None:
+        """Write the tables that are full.
+
+        Raises:
+            RunError: it could not be done.
+        """
+        self.is_full = False
+        for table, rows in self._rows.items():
+            if len(rows) >= self._rows_per_chunk:
+                self._flush(table)
 
     def take_pause_s(self) -> float:
         """The longest time that writing a chunk took since the last call, wall seconds."""

@@ -1,10 +1,11 @@
 """The loop of one process of the live engine: one role, or several that share its sockets.
 
 Each pass drains the sockets, handles everything that is due (releases of links and timers, merged in the order of
-their instants), sends one frame to each peer, and waits for the next due instant or frame. So batches grow with the
-load by themselves. Two things save the switches of context that cost the most. Between passes that a scenario spaces
-(`live.pass_spacing`) the process sleeps. And where links have delay to spare (`lookahead.py`), frames are gathered
-over several passes, and a process that has something to do soon anyway sleeps through the arrival of others.
+their instants), sends one frame to each peer, writes a table of the log that is full, and waits for the next due
+instant or frame. So batches grow with the load by themselves. Two things save the switches of context that cost the
+most. Between passes that a scenario spaces (`live.pass_spacing`) the process sleeps. And where links have delay to
+spare (`lookahead.py`), frames are gathered over several passes, and a process that has something to do soon anyway
+sleeps through the arrival of others.
 
 What `now_s` tells the roles is the scenario's `dating`: `actual`, the clock as each message or timer is handled; or
 `due`, the instant at which it was due, so that lateness does not add up. Lateness is measured the same in both: the
@@ -54,6 +55,7 @@ LEAST_ROW_S = (
 )
 WAITED_S = 20e-6  # a look at the sockets that took longer than this has waited
 SEND_S = 0.2  # longest time that a process spends on frames that would have blocked, before it stops or dies
+MOST_CHUNKS = 8  # that a table of a log may gather; a pass writes what is full once it has sent its frames
 MOST_EMPTY_PASSES = 1000  # in a row, without waiting: then the loop turns for nothing, which is a bug
 STALE_TIMERS = 1024  # replaced timers that may lie about before they are swept
 
@@ -110,11 +112,13 @@ class Host:
         self._row_s = max(LEAST_ROW_S, ROW_S * scenario.time_scale)
         self._agenda = Agenda()
         self._environments: dict[str, LiveEnvironment] = {}
+        self._logs: list[LogWriter] = []
         self._accounts = Accounts(name, self._environments)
         self._receiving = self._accounts.receiving
         self._filled: list[Outbox] = []
         self._outboxes: list[Outbox] = []
         self._origin_s = math.inf
+        self._handled_until_s = -math.inf  # run time
         self._ended = False
         self._next_beat_s = self._next_row_s = 0.0
         self._send_beat: Callable[[Beat], None]
@@ -130,6 +134,7 @@ class Host:
         kind = world.topology.nodes[node].kind
         environment = LiveEnvironment(node, kind, world.scenario.seed, log, self._agenda, self._life)
         self._environments[node] = environment
+        self._logs.append(log)
         for link in world.topology.incoming(node):
             self._receiving[link.number] = ReceivingEnd(link, environment)
         return environment
@@ -377,6 +382,10 @@ class Host:
             self._flush_before(self._next_due_s(), began_s)
         if sockets.waiting:
             sockets.retry()
+        for log in self._logs:
+            if log.is_full:
+                log.write_full()
+                break  # the others wait for their turn, so that a pass writes one chunk or two
         if sockets.control_readable:
             did_something = True
             sockets.control_readable = False
@@ -410,22 +419,26 @@ class Host:
     def _handle_due(self, until_s: float) -> bool:
         """Handle releases and timers up to this instant of run time, in the order in which they were due.
 
-        At equal instants messages come first, as an arrival at a step boundary joins the step that begins there.
+        At equal instants messages come first, as an arrival at a step boundary joins the step that begins there. What
+        is due after a change stays in the line until that is made: it may be the death of this process.
         """
-        heap = self._agenda.heap
-        take_due = self.line.take_due
+        agenda = self._agenda
+        heap = agenda.heap
         handled = False
+        change_at_s = agenda.next_change_s(self._handled_until_s)
         while True:
-            timer_at_s = heap[0][0] if heap else math.inf
-            due = take_due(timer_at_s if timer_at_s < until_s else until_s)
+            stop_s = change_at_s if change_at_s < until_s else until_s
+            due = self.line.take_due(stop_s)
             if due:
                 self._hand_over(due)
                 handled = True
-            elif timer_at_s <= until_s:
+            while heap and heap[0][0] <= stop_s:
                 self._fire_next()
                 handled = True
-            else:
+            self._handled_until_s = stop_s
+            if change_at_s >= until_s:
                 return handled
+            change_at_s = agenda.next_change_s(stop_s)
 
     def _hand_over(self, due: list[tuple[float, int, Message]]) -> None:
         heap = self._agenda.heap

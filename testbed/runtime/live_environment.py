@@ -27,13 +27,14 @@ class Agenda:
         numbers: the last one given.
     """
 
-    __slots__ = ("_changes", "heap", "numbers")
+    __slots__ = ("_change_instants_s", "_changes", "heap", "numbers")
 
     def __init__(self) -> None:
         """Begin empty."""
         self.heap: list[Planned] = []
         self.numbers = 0
         self._changes = -(1 << 62)
+        self._change_instants_s: list[float] = []  # a heap
 
     def add_change(self, environment: LiveEnvironment, change: Change) -> None:
         """Plan a change, behind those that were planned before it."""
@@ -42,6 +43,14 @@ class Agenda:
         environment.timers[name] = number
         environment.changes[name] = change
         heappush(self.heap, (change.at_s, number, environment, name))
+        heappush(self._change_instants_s, change.at_s)
+
+    def next_change_s(self, after_s: float) -> float:
+        """The earliest instant above this one for which a change was planned; infinite when none is left."""
+        instants_s = self._change_instants_s
+        while instants_s and instants_s[0] <= after_s:
+            heappop(instants_s)
+        return instants_s[0] if instants_s else math.inf
 
     def next_at_s(self) -> float:
         """The earliest instant at which something is to happen; infinite when nothing is."""

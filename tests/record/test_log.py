@@ -170,6 +170,27 @@ def test_rows_reach_the_file_by_chunks_and_no_later(tmp_path: Path) -> None:
     assert read_log(tmp_path / "a.log").rows("visits") == VISITS[:4]
 
 
+def test_full_tables_wait_to_be_written_up_to_a_bound(tmp_path: Path) -> None:
+    writer = LogWriter(tmp_path / "a.log", HEADER, rows_per_chunk=2, most_chunks=2)
+
+    def on_disk() -> int:
+        return len(read_log(tmp_path / "a.log").rows("visits"))
+
+    found = []
+    for row in VISITS[:3]:
+        writer.append("visits", row)
+        found.append((writer.is_full, on_disk()))
+    writer.write_full()
+    found.append((writer.is_full, on_disk()))
+    for row in VISITS[3:7]:
+        writer.append("visits", row)
+    found.append((writer.is_full, on_disk()))
+    writer.close()
+
+    assert found == [(False, 0), (True, 0), (True, 0), (False, 3), (True, 7)]
+    assert read_log(tmp_path / "a.log").rows("visits") == VISITS[:7]
+
+
 def test_a_log_that_cannot_be_made_says_so() -> None:
     with pytest.raises(RunError) as caught:
         LogWriter(Path("/dev/full/a.log"), HEADER)

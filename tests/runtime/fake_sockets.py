@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,11 +53,13 @@ class FakeSockets:
     control_readable: bool = False
     stuck: bool = False
     would_blocks: int = 0
+    on_send: Callable[[], None] = lambda: None
 
     def clock(self) -> float:
         return self.now_s
 
     def send(self, peer: str, frame: bytes) -> None:
+        self.on_send()
         self.sent.append((peer, unpack_frame(frame)))
 
     def retry(self) -> None:
@@ -102,7 +104,7 @@ class ToldRole:
         self.told.append((self.env.now_s(), name))
         self.react(self.env, name)
 
-    def stop(self) -> None:
+    def stop(self, *, killed: bool = False) -> None:
         self.stopped = True
 
     def is_idle(self) -> bool:
@@ -112,6 +114,14 @@ class ToldRole:
         return len(self.told), 0, 0
 
 
+class DeadError(Exception):
+    """A fault has killed the process."""
+
+
+def die() -> None:
+    raise DeadError
+
+
 class Hosted:
     """A host of one role with fake sockets, run until an instant of run time.
 
@@ -119,16 +129,24 @@ class Hosted:
 
     woken_at_s = math.inf
 
-    def __init__(self, folder: Any, node: str, world: World, **role: Any) -> None:
+    def __init__(
+        self, folder: Any, node: str, world: World, *, log: Mapping[str, int] | None = None, **role: Any
+    ) -> None:
         names = [name for name in world.topology.nodes if name != node]
         self.sockets = FakeSockets({name: name for name in names})
         self.beats: list[Beat] = []
         self.path = folder / "node.log"
         self.world = world
         self.host = Host(
-            node, world, self.sockets, self._on_control, self.sockets.clock, stop_self=self._stop_self
+            node,
+            world,
+            self.sockets,
+            self._on_control,
+            self.sockets.clock,
+            die=die,
+            stop_self=self._stop_self,
         )
-        self.host.add(node, LogWriter(self.path, {}))
+        self.host.add(node, LogWriter(self.path, {}, **(log or {})))
         self.host.build(lambda name, world, env: self._make(env, role))
 
     def _make(self, env: Environment, role: dict[str, Any]) -> ToldRole:

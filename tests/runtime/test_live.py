@@ -12,7 +12,7 @@ from testbed.roles.environment import Environment
 from testbed.roles.messages import Cancel, Reply, Request
 from testbed.runtime.live import MOST_EMPTY_PASSES, Host
 from testbed.runtime.wire import Start
-from tests.runtime.fake_sockets import TEXT, FakeSockets, Hosted, ToldRole, pair_world
+from tests.runtime.fake_sockets import TEXT, DeadError, FakeSockets, Hosted, ToldRole, pair_world
 
 pytestmark = pytest.mark.interpreted
 
@@ -222,6 +222,30 @@ def test_a_process_that_is_stopped_until_the_run_ends_makes_what_fell_due_meanwh
     ]
 
 
+KILLED = """
+faults:
+  - {at: 0.1 s, leaf: a/leaf-1, set: {kill: true}}
+"""
+
+
+def test_what_is_due_after_a_death_is_still_held_however_late_the_pass(tmp_path: Path) -> None:
+    """A pass at 0.5 s finds a message before the death at 0.1 s, one at that instant and one after it."""
+
+    def react(env: Environment, what: object) -> None:
+        if what == request(0):
+            hosted.sockets.now_s = 0.5  # it took so long
+
+    hosted = hosted_leaf(tmp_path, text=TEXT + KILLED, react=react)
+    number = hosted.link(ROOT, LEAF, "request")
+    hosted.come(0.01, (number, Request, [0.05, 0.09, 0.1, 0.11], [request(i) for i in range(4)]))
+
+    with pytest.raises(DeadError):
+        hosted.run(0.9)
+
+    assert [what for _, what in hosted.role.told] == [request(0), request(1), request(2)]
+    assert hosted.host.received_ledger().received[number] == (3, 1)
+
+
 def test_the_ledger_accounts_for_every_message_received(tmp_path: Path) -> None:
     """Delivered and still held make up what came, also what comes while the process settles."""
     hosted = hosted_leaf(tmp_path)
@@ -275,6 +299,28 @@ def test_spaced_passes_never_begin_sooner_than_the_spacing(tmp_path: Path) -> No
     assert min(late_s) >= -1e-9
     assert max(late_s) <= 0.001 + 1e-9
     assert len({at_s for at_s, _ in told}) <= 12
+
+
+def test_a_full_table_of_the_log_is_written_once_the_pass_has_sent_its_frames(tmp_path: Path) -> None:
+    """Rows that make a chunk full in the middle of a pass are not on disk before its frame has gone."""
+    on_disk: list[int] = []
+
+    def react(env: Environment, what: object) -> None:
+        if what == request(1):
+            for number in range(5):
+                env.record("late_replies", (number, 0, 0.0))
+            env.send(ROOT, reply(1))
+        on_disk.append(len(read_log(hosted.path).rows("late_replies")))
+
+    log = {"rows_per_chunk": 4, "most_chunks": 2}
+    hosted = Hosted(tmp_path, LEAF, pair_world(), react=react, log=log)
+    hosted.sockets.on_send = lambda: on_disk.append(len(read_log(hosted.path).rows("late_replies")))
+    number = hosted.link(ROOT, LEAF, "request")
+    hosted.come(0.001, (number, Request, [0.010, 0.020], [request(1), request(2)]))
+
+    hosted.run(0.1)
+
+    assert on_disk == [0, 0, 5]
 
 
 def test_beats_tell_gauges_and_lateness(tmp_path: Path) -> None:
