@@ -23,9 +23,9 @@ from testbed.scenario.topology import Link, Topology
 
 TRANSPORT_S = 0.001  # kept for the way between two processes on a busy host; links below it promise nothing
 BROKEN_FRACTION = 1e-6  # of the messages are released sooner than their link promises
-HELD_SHARE = 0.25  # of what is left, for the sender
-UNREAD_SHARE = 0.5  # and for the receiver; the last quarter is spare
-MOST_HELD_S = 0.001
+HELD_SHARE = 0.4  # of what is left, for the sender
+UNREAD_SHARE = 0.5  # and for the receiver; the last tenth is spare
+MOST_HELD_S = 0.002
 MOST_UNREAD_S = 0.002  # a process hears the launcher this late at most
 
 
