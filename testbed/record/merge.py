@@ -61,6 +61,7 @@ def merged_tables(logs: Gathered, scenario: Scenario, topology: Topology, plan: 
         "links": links_table(topology, logged["sent"], logged["delivered"], scenario.time_scale),
         "lateness": lateness_table(topology, logged["sent"], logged["delivered"]),
         "faults": faults_table(scenario, topology, logged["applied"]),
+        "applied": _sorted(logged["applied"], "done_at_s"),
         "processes": _sorted(logged["processes"], "at_s"),
         "timers": logged["timers"],
     }

@@ -261,9 +261,9 @@ LOGGED: dict[str, tuple[Column, ...]] = {
     # the engine, when it applies or heals a fault at a node
     "applied": (
         Column("fault", "int", "position of the fault in the timeline"),
-        Column("node", "text", "node that it touches"),
+        Column("node", "text", "node that it touches: a server, leaf, root, or the sender of a link"),
         Column("healed", "flag", "false: applied, true: healed"),
-        _instant("planned_at_s", "planned instant"),
+        _instant("planned_at_s", "planned instant; of a fault for good, healed when the run ends, this end"),
         _instant("done_at_s", "when the node did it"),
     ),
     # the live engine, once a second
@@ -452,6 +452,8 @@ MERGED: dict[str, tuple[Column, ...]] = {
         Column("nodes_healed", "int", "nodes that healed it"),
         Column("nodes_missed", "int", "nodes that could not: dead, or stopped until they died, all the time"),
     ),
+    # a row per fault and node that applied it, one more when it healed it
+    "applied": LOGGED["applied"],
     # a row per process and second
     "processes": LOGGED["processes"],
     # a row per process, of the time before the start

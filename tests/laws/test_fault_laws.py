@@ -136,6 +136,25 @@ def test_all_faults_are_acknowledged_and_heal_at_the_latest_when_the_run_ends(ch
     assert faults["healed_at_s"][for_good] == pytest.approx(chaos.outcome.ended_at_s)
 
 
+def test_each_node_acknowledges_each_fault_when_it_sets_in_and_when_it_heals(chaos: VirtualRun) -> None:
+    """Those of every fault are told one by one; what the table `faults` has of them is the last."""
+    faults, applied = chaos.tables["faults"], chaos.tables["applied"]
+
+    for healed, counts, instants in (
+        (False, "nodes_applied", "applied_at_s"),
+        (True, "nodes_healed", "healed_at_s"),
+    ):
+        rows = applied["healed"] == healed
+        told = [(applied["fault"] == fault) & rows for fault in faults["fault"]]
+        assert [len(set(applied["node"][mine])) for mine in told] == faults[counts].tolist()
+        assert [applied["done_at_s"][mine].max() for mine in told] == faults[instants].tolist()
+    assert len(set(zip(applied["fault"], applied["node"], applied["healed"], strict=True))) == len(
+        applied["fault"]
+    )
+    partition = applied["fault"] == 1
+    assert sorted(set(applied["node"][partition])) == ["eu/leaf-1", "root.a"]
+
+
 def test_a_fault_of_one_link_leaves_every_other_link_as_it_was(tmp_path) -> None:
     """With a split keyed by request, what root a's requests to the us meet does not change by one bit."""
     calm = TEXT.format(duration=2, seed=3).partition("faults:")[0]

@@ -454,6 +454,22 @@ def test_faults_tell_plan_and_deed(tables: dict[str, Columns]) -> None:
     )
 
 
+def test_every_node_tells_when_it_applied_and_healed_each_fault(tables: dict[str, Columns]) -> None:
+    assert_columns(
+        tables["applied"],
+        {
+            "fault": [0, 2, 0, 0, 0, 1],
+            "node": [
+                f"us/{name}"
+                for name in ("server-1", "server-1", "server-2", "server-1", "server-2", "leaf-1")
+            ],
+            "healed": [False, False, False, True, True, False],
+            "planned_at_s": [1.0, 1.1, 1.0, 3.0, 3.0, 4.0],
+            "done_at_s": [1.0, 1.1, 1.5, 3.0, 3.125, 4.0],
+        },
+    )
+
+
 def test_processes_keep_wall_time(tables: dict[str, Columns]) -> None:
     assert_columns(
         tables["processes"],
