@@ -263,11 +263,23 @@ def _settled(arm: MeasuredArm) -> Json:
 
 
 def _windows(arm: MeasuredArm) -> Json:
-    """The same figures over parts of a run in which something changed.
+    """The same figures over parts of a run in which something changed, and over those that the scenario names.
 
     `before` is the time up to the first change, `during` that from the first to the last one, `last` what remains
-    after it once 40 % of the time that follows it has been left to settling.
+    after it once 40 % of the time that follows it has been left to settling; one that the scenario names so is told of
+    in its place. Of a run cut short there is what it has of a window.
     """
+    ended_s = arm.window.to_s
+    named = {
+        name: Window(part.from_, min(part.to, ended_s))
+        for name, part in arm.scenario.windows.items()
+        if part.from_ < ended_s
+    }
+    parts = {**_parts_by_changes(arm), **named}
+    return {name: stretch_figures(arm, part) for name, part in parts.items()}
+
+
+def _parts_by_changes(arm: MeasuredArm) -> dict[str, Window]:
     window = arm.window
     changes = [each for each in changes_s(arm.scenario) if each < window.to_s]
     if not changes:
@@ -277,4 +289,4 @@ def _windows(arm: MeasuredArm) -> Json:
         parts = {"during": Window(max(changes[0], window.from_s), changes[-1]), **parts}
     if changes[0] > window.from_s:
         parts = {"before": Window(window.from_s, changes[0]), **parts}
-    return {name: stretch_figures(arm, part) for name, part in parts.items()}
+    return parts

@@ -49,7 +49,7 @@ _REFERENCES = (
     ("faults.*.class", "classes"),
     ("faults.*.random.kinds.*.class", "classes"),
 )
-_NAMED = ("cells", "roots", "classes", "policies", "groups", "traces")
+_NAMED = ("cells", "roots", "classes", "policies", "groups", "traces", "windows")
 
 
 class Tier(NamedTuple):
@@ -139,6 +139,22 @@ def _times(scenario: Scenario) -> Iterator[Finding]:
         if onset_s >= scenario.duration:
             problem = f"{time_text(onset_s)} is not below {end}"
             yield Finding((*keys, key), problem, "a time below the duration", ("duration",))
+    yield from _windows(scenario)
+
+
+def _windows(scenario: Scenario) -> Iterator[Finding]:
+    """Windows outside the time that figures count, and those that end before they begin."""
+    for name, part in scenario.windows.items():
+        keys: Keys = ("windows", name)
+        if part.from_ < scenario.warmup:
+            problem = f"{time_text(part.from_)} is below {{other}}, {time_text(scenario.warmup)}"
+            yield Finding((*keys, "from"), problem, "a time from the end of the warm-up on", ("warmup",))
+        if part.to > scenario.duration:
+            problem = f"{time_text(part.to)} is above {{other}}, {time_text(scenario.duration)}"
+            yield Finding((*keys, "to"), problem, "a time up to the duration", ("duration",))
+        if part.to <= part.from_:
+            problem = f"{time_text(part.to)} is not above {{other}}, {time_text(part.from_)}"
+            yield Finding((*keys, "to"), problem, "a time after the beginning", (*keys, "from"))
 
 
 def _traffic(scenario: Scenario) -> Iterator[Finding]:

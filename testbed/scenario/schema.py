@@ -378,6 +378,13 @@ class Processes(Words):
     named: dict[Name, Annotated[tuple[Name, ...], Field(min_length=1)]] = Field(default_factory=dict)
 
 
+class WindowWords(Words):
+    """A part of a run, of which the summary tells on its own."""
+
+    from_: DurationFromZero = Field(alias="from")
+    to: PositiveDuration
+
+
 class Scenario(Words):
     """One arm of a scenario file, fully resolved: all that a run needs to know."""
 
@@ -397,6 +404,7 @@ class Scenario(Words):
     traces: dict[Name, Trace] = Field(default_factory=dict)
     links: tuple[LinkLine, ...] = ()
     faults: tuple[FaultLine, ...] = ()
+    windows: dict[Name, WindowWords] = Field(default_factory=dict)
     records: Records = Records()
     live: Live = Live()
     processes: Processes = Processes()

@@ -1,27 +1,32 @@
 """A scenario made shorter or longer in proportion, for a quick look or a test.
 
-Only what is pinned to the course of the run moves: the warm-up, the faults and the stages of rates. Delays, work and
+Only what is pinned to the course of the run moves: the warm-up, the faults, the windows and the stages of rates. Delays, work and
 policies stay as they are, so what happens between two events is the same, there is only less of it.
 """
 
 from __future__ import annotations
 
 from testbed.scenario.fault_words import FaultLine, RandomFaults
-from testbed.scenario.schema import Root, Scenario, Traffic
+from testbed.scenario.schema import Root, Scenario, Traffic, WindowWords
 from testbed.scenario.words import Words
 
 
 def with_duration(scenario: Scenario, duration_s: float) -> Scenario:
-    """The scenario with this duration; warm-up, faults and stages at the same fraction of it as before."""
+    """The scenario with this duration; warm-up, faults, windows and stages at the same fraction of it as before."""
     factor = duration_s / scenario.duration
     return scenario.model_copy(
         update={
             "duration": duration_s,
             "warmup": scenario.warmup * factor,
             "faults": tuple(_moved_fault(line, factor) for line in scenario.faults),
+            "windows": {name: _moved_window(part, factor) for name, part in scenario.windows.items()},
             "roots": {name: _moved_root(root, factor) for name, root in scenario.roots.items()},
         }
     )
+
+
+def _moved_window(part: WindowWords, factor: float) -> WindowWords:
+    return part.model_copy(update=_moved(part, ("from_", "to"), factor))
 
 
 def _moved_fault(line: FaultLine, factor: float) -> FaultLine:

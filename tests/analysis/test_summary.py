@@ -122,6 +122,40 @@ def test_a_fault_splits_the_run_into_windows():
     assert summary["settled"]["sojourn_settled_s"] is not None
 
 
+def test_windows_that_a_scenario_names_stand_beside_those_of_its_changes_or_in_their_place():
+    """An arm without a fault can so be held against one with it, over the same seconds."""
+    windows = {"early": {"from": "6 s", "to": "9 s"}, "last": {"from": "18 s", "to": "20 s"}}
+    fault = {"at": "12 s", "cell": "eu", "set": {"speed": 0.4}}
+    herd = swinging(0.8, 1.4)
+
+    def shares(at_s):
+        return np.where(at_s[:, np.newaxis] < 12.0, herd(at_s), 1 / 3)
+
+    harmed, unharmed = (
+        summarize_arm(scenario, made_tables(scenario, shares), made_outcome())["windows"]
+        for scenario in (made_scenario("greedy", faults=faults, windows=windows) for faults in ([fault], []))
+    )
+
+    assert sorted(harmed) == ["before", "early", "last"]
+    assert sorted(unharmed) == ["early", "last"]
+    assert (harmed["early"]["from_s"], harmed["early"]["to_s"]) == (6.0, 9.0)
+    assert (harmed["last"]["from_s"], harmed["last"]["to_s"]) == (18.0, 20.0)
+    assert unharmed["early"]["oscillation"]["amplitude"] > 3 * unharmed["last"]["oscillation"]["amplitude"]
+    assert unharmed["early"]["oscillation"] == harmed["early"]["oscillation"]
+
+
+def test_a_run_cut_short_has_what_there_is_of_its_windows():
+    windows = {"early": {"from": "6 s", "to": "15 s"}, "late": {"from": "15 s", "to": "20 s"}}
+    scenario = made_scenario("greedy", windows=windows)
+    tables = made_tables(scenario, steady(0.4, 0.3, 0.3), rate_per_s=50.0)
+    outcome = made_outcome().__class__("live", "actual", 10.0, False, interrupted=True)
+
+    found = summarize_arm(scenario, tables, outcome)["windows"]
+
+    assert list(found) == ["early"]
+    assert (found["early"]["from_s"], found["early"]["to_s"]) == (6.0, 10.0)
+
+
 def test_a_run_cut_short_in_its_warm_up_is_summarised_all_the_same():
     scenario = made_scenario("greedy")
     tables = made_tables(scenario, steady(0.4, 0.3, 0.3), rate_per_s=50.0)

@@ -54,7 +54,7 @@ def after(lines: str) -> str:
 
 # What messages accept, where that is long.
 LINK_KEYS = "from, to, path, delay, jitter, correlation, loss, loss_burst, duplicate, reorder, rate, bandwidth, queue, flap, replay, order"
-KEYS = "name, duration, warmup, drain, seed, time_scale, dating, groups, cells, roots, reports, classes, policies, traces, links, faults, records, live, processes, arms, expect"
+KEYS = "name, duration, warmup, drain, seed, time_scale, dating, groups, cells, roots, reports, classes, policies, traces, links, faults, windows, records, live, processes, arms, expect"
 KINDS = listed((*POLICY_KINDS, "my_module:MyPolicy"))
 TOKENS = "a whole number from 1 or a mapping with the keys fixed, lognormal, geometric, quantiles"
 NODES = "a node, a glob or a group, such as root.*, cell.us, us/server-1"
@@ -576,6 +576,18 @@ MALFORMED = {
     "a warm-up as long as the run": (
         after("warmup: 20 s\n"),
         "15: warmup: 20 s is not below duration, 20 s; accepted: a time below the duration",
+    ),
+    "windows in the warm-up, beyond the end, and the wrong way round": (
+        after(
+            "warmup: 2 s\nwindows: {a: {from: 1 s, to: 3 s}, b: {from: 3 s, to: 21 s}, c: {from: 4 s, to: 4 s}}\n"
+        ),
+        "16: windows.a.from: 1 s is below warmup, 2 s; accepted: a time from the end of the warm-up on",
+        "16: windows.b.to: 21 s is above duration, 20 s; accepted: a time up to the duration",
+        "16: windows.c.to: 4 s is not above windows.c.from, 4 s; accepted: a time after the beginning",
+    ),
+    "a window whose name could not stand in a metric": (
+        after("windows: {a.b: {from: 1 s, to: 3 s}}\n"),
+        "15: windows.a.b: 'a.b' is not a name; accepted: letters, digits, _ and -",
     ),
     "a negative seed": (
         after("seed: -1\n"),
