@@ -11,7 +11,7 @@ from testbed.analysis.in_flight import grid_edges, in_flight_by_cell
 from testbed.analysis.measured_arm import MeasuredArm
 from testbed.analysis.oscillation import Oscillation, oscillation
 from testbed.analysis.records import Table, Tables, Window, mean, row_count, rows
-from testbed.analysis.resending import resending_figures
+from testbed.analysis.resending import given_per_request, resending_figures
 from testbed.analysis.routing import routing_figures
 from testbed.analysis.scaling import server_counts
 from testbed.analysis.server_shares import server_share_figures
@@ -46,7 +46,10 @@ def stretch_figures(arm: MeasuredArm, part: Window) -> Json:
         "from_s": part.from_s,
         "to_s": part.to_s,
         "requests": outcome_counts(counted),
-        "resendings": resending_figures(_attempts_of(tables, counted), counted),
+        "resendings": {
+            **resending_figures(_attempts_of(tables, counted), counted),
+            "given_per_request": given_per_request(tables, part),
+        },
         "goodput_per_s": sum(good_per_s) if good_per_s else math.nan,
         **waits(arm, counted),
         "oscillation": oscillation_in(arm, part),
