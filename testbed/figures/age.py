@@ -50,7 +50,7 @@ def draw_age(arms: Sequence[DrawnArm]) -> Figure:
         _over_time(over_time, arm, styles[arm.name], width)
     _split(split, arms, styles)
     end_s = max(drawn_window(arm).to_s for arm in arms)
-    shade_time(over_time, arms[0], end_s)
+    shade_time(over_time, arms, end_s)
     over_time.set(xlabel="time (s)", ylabel="age (s)", title="median, and 99th percentile (thin)")
     distribution.set(xlabel="age at use (s)", ylabel="share of requests", ylim=(0, 1), title="distribution")
     for panel in (distribution, over_time):

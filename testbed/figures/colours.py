@@ -68,7 +68,9 @@ def arm_styles(kinds: Sequence[tuple[str, str | None]]) -> dict[str, LineStyle]:
         colour = KIND_COLOURS.get(kind or "", OTHER_KIND)
         turn = seen.get(colour, 0)
         seen[colour] = turn + 1
-        styles[name] = LineStyle(_paler(colour, _PALER[turn % len(_PALER)]), _DASHES[turn % len(_DASHES)])
+        # The shades begin anew with other dashes, so that sixteen arms of a kind can be told apart.
+        dashes = _DASHES[(turn + turn // len(_PALER)) % len(_DASHES)]
+        styles[name] = LineStyle(_paler(colour, _PALER[turn % len(_PALER)]), dashes)
     return styles
 
 

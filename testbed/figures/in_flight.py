@@ -39,7 +39,7 @@ def draw_in_flight(arms: Sequence[DrawnArm]) -> Figure:
         draw_lines(panel, (edges[:-1] + edges[1:]) / 2, arm.in_flight, colours, 1.2)
         if arm.fluid is not None:
             overlay(panel, arm, arm.fluid.in_flight, colours)
-        shade_time(panel, arm, end_s)
+        shade_time(panel, [arm], end_s)
         stamp(panel, arm, _swing(arm))
         panel.set_xlabel(TIME_LABEL)
         peaks.append(max(float(series.max()) for series in arm.in_flight.values()))

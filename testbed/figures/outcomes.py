@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from testbed.analysis.records import Floats, row_count
+from testbed.analysis.resending import given_at_s
 from testbed.figures.arm import DrawnArm, drawn_window
 from testbed.figures.colours import OUTCOME_COLOURS
 from testbed.figures.page import (
@@ -85,7 +86,7 @@ def _draw_arm(panels: Sequence[Axes], arm: DrawnArm) -> None:
     for part in panels[1:]:
         part.stairs(given_per_s(arm, edges), edges, baseline=None, color=GIVEN_COLOUR, lw=1.3)
     for panel in panels:
-        shade_time(panel, arm, end_s)
+        shade_time(panel, [arm], end_s, filled=panel is panels[0])
         panel.set_ylim(bottom=0)
     stamp(panels[0], arm)
     panels[-1].set_xlabel(TIME_LABEL)
@@ -94,12 +95,7 @@ def _draw_arm(panels: Sequence[Axes], arm: DrawnArm) -> None:
 
 def given_per_s(arm: DrawnArm, edges: Floats) -> Floats:
     """Copies of requests that leaves gave to servers, a second, in each bin."""
-    requests, attempts = arm.tables["requests"], arm.tables.get("attempts", {})
-    at_s = [requests["at_leaf_s"][requests["server"] != ""]]
-    if row_count(attempts):
-        once = ~np.isin(requests["request_id"], attempts["request_id"]) & (requests["server"] != "")
-        at_s = [requests["at_leaf_s"][once], attempts["at_leaf_s"][attempts["server"] != ""]]
-    counts, _ = np.histogram(np.concatenate(at_s), edges)
+    counts, _ = np.histogram(given_at_s(arm.tables["requests"], arm.tables.get("attempts", {})), edges)
     return np.asarray(counts / (edges[1] - edges[0]), np.float64)
 
 

@@ -34,6 +34,9 @@ MARGIN_IN = 0.12
 MOST_FAULTS_SAID = 4
 TIME_LABEL = "time (s)"
 FEW_ONSETS = 6  # of faults, up to which each gets a strong line
+FAULT_ALPHA, FAULT_ALPHA_ON_AREAS = 0.08, 0.16
+WARMUP_ALPHA = 0.16
+AREA_ZORDER = 1.0  # of patches, unless told otherwise
 
 STYLE: Any = {
     "font.family": "DejaVu Sans",
@@ -136,20 +139,33 @@ def stamp(axes: Axes, arm: DrawnArm, said: str = "") -> None:
         )  # fmt: skip
 
 
-def shade_time(axes: Axes, arm: DrawnArm, end_s: float) -> None:
-    """Shade the warm-up, and the time of every fault; a fault for good is shaded to the end."""
-    if arm.scenario.warmup > 0:
-        axes.axvspan(0.0, min(arm.scenario.warmup, end_s), color=WARMUP_COLOUR, alpha=0.16, lw=0, zorder=0)
-    faults = arm.tables["faults"]
-    spans = dict.fromkeys(zip(faults["planned_at_s"], faults["heal_planned_at_s"], strict=True))
+def shade_time(axes: Axes, arms: Sequence[DrawnArm], end_s: float, *, filled: bool = False) -> None:
+    """Shade the warm-up, and the time of every fault; a fault for good is shaded to the end.
+
+    Args:
+        axes: the panel.
+        arms: whose lines are in it; the faults of each are shaded, those that several have once.
+        end_s: of the time that is shown.
+        filled: whether areas fill the panel; then the shades lie on them, else behind the lines.
+    """
+    behind, shade = (AREA_ZORDER + 0.1, FAULT_ALPHA_ON_AREAS) if filled else (0.0, FAULT_ALPHA)
+    warmup_s = max(arm.scenario.warmup for arm in arms)
+    if warmup_s > 0:
+        axes.axvspan(0.0, min(warmup_s, end_s), color=WARMUP_COLOUR, alpha=WARMUP_ALPHA, lw=0, zorder=behind)
+    spans = list(dict.fromkeys(span for arm in arms for span in _fault_spans(arm)))
     onset_width = 0.9 if len(spans) <= FEW_ONSETS else 0.4  # many strong lines would hide the data
-    for at_s, heal_s in spans:
+    for at_s, until_s in spans:
         if at_s < end_s:
-            until_s = min(end_s, math.inf if math.isnan(heal_s) else heal_s)
-            axes.axvspan(at_s, until_s, color=FAULT_COLOUR, alpha=0.08, lw=0, zorder=0)
-            axes.axvline(at_s, color=FAULT_COLOUR, lw=onset_width, zorder=1)
+            axes.axvspan(at_s, min(end_s, until_s), color=FAULT_COLOUR, alpha=shade, lw=0, zorder=behind)
+            axes.axvline(at_s, color=FAULT_COLOUR, lw=onset_width, zorder=behind + 1)
     axes.set_xlim(0.0, end_s)
     axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
+
+
+def _fault_spans(arm: DrawnArm) -> list[tuple[float, float]]:
+    faults = arm.tables["faults"]
+    ends_s = [math.inf if math.isnan(heal_s) else float(heal_s) for heal_s in faults["heal_planned_at_s"]]
+    return list(zip(faults["planned_at_s"].tolist(), ends_s, strict=True))
 
 
 def zoom(figure: Figure, from_s: float, to_s: float) -> None:
@@ -163,7 +179,7 @@ def shading_legend(arms: Sequence[DrawnArm]) -> list[Artist]:
     """What the shades mean, for the legend."""
     handles: list[Artist] = []
     if any(arm.scenario.warmup > 0 for arm in arms):
-        handles.append(Patch(color=WARMUP_COLOUR, alpha=0.16, lw=0, label="warm-up (not counted)"))
+        handles.append(Patch(color=WARMUP_COLOUR, alpha=WARMUP_ALPHA, lw=0, label="warm-up (not counted)"))
     if any(len(arm.tables["faults"]["fault"]) for arm in arms):
         handles.append(Patch(color=FAULT_COLOUR, alpha=0.15, lw=0, label="fault"))
     return handles
@@ -210,13 +226,33 @@ def caption(arms: Sequence[DrawnArm], said: str) -> str:
             f"Scenario {first.scenario.name}, seed {', '.join(map(str, seeds))}, {', '.join(engines)};",
             f"requests completed of planned: {_per_arm(arms, _requests)};",
             f"verdict: {_per_arm(arms, lambda arm: arm.summary['verdict'])}.",
-            *_faults_said(first),
+            *_faults_said(arms),
         ]
     )
 
 
-def faults_of(arm: DrawnArm) -> list[str]:
-    """Each fault of an arm in words, those that come again in one; of many, the first."""
+def faults_of(arms: Sequence[DrawnArm]) -> list[str]:
+    """Each fault in words, those that come again in one, with the arms that have it where not all do; of many, the first."""
+    of_fault: dict[str, list[str]] = {}
+    for arm in arms:
+        for fault in _faults_in_words(arm):
+            of_fault.setdefault(fault, []).append(arm.name)
+    names = [arm.name for arm in arms]
+    said = [f"{fault}{_whose(having, names)}" for fault, having in of_fault.items()]
+    more = len(said) - MOST_FAULTS_SAID
+    return said if more <= 0 else [*said[:MOST_FAULTS_SAID], f"{more} more"]
+
+
+def _whose(having: list[str], names: list[str]) -> str:
+    """Which of the arms have a fault, in as few names as may be; nothing where all do."""
+    lacking = [name for name in names if name not in having]
+    if not lacking:
+        return ""
+    word, said = ("not in", lacking) if len(lacking) < len(having) else ("in", having)
+    return f" ({word} {', '.join(said)})"
+
+
+def _faults_in_words(arm: DrawnArm) -> list[str]:
     faults = arm.tables["faults"]
     rows = zip(
         *(faults[name].tolist() for name in ("target", "parameters", "planned_at_s", "heal_planned_at_s")),
@@ -226,9 +262,7 @@ def faults_of(arm: DrawnArm) -> list[str]:
     for target, parameters, at_s, heal_s in rows:
         length = "for good" if math.isnan(heal_s) else f"for {_seconds(round(heal_s - at_s, 9))}"
         onsets_s.setdefault((target, parameters, length), []).append(at_s)
-    said = [_fault_said(*fault, at_s) for fault, at_s in onsets_s.items()]
-    more = len(said) - MOST_FAULTS_SAID
-    return said if more <= 0 else [*said[:MOST_FAULTS_SAID], f"{more} more"]
+    return [_fault_said(*fault, at_s) for fault, at_s in onsets_s.items()]
 
 
 def _fault_said(target: str, parameters: str, length: str, onsets_s: Sequence[float]) -> str:
@@ -254,6 +288,6 @@ def _requests(arm: DrawnArm) -> str:
     return f"{counts['completed']:,} of {counts['planned']:,}"
 
 
-def _faults_said(arm: DrawnArm) -> list[str]:
-    said = faults_of(arm)
+def _faults_said(arms: Sequence[DrawnArm]) -> list[str]:
+    said = faults_of(arms)
     return [f"Fault{'s' if len(said) > 1 else ''}: {'; '.join(said)}."] if said else []

@@ -25,7 +25,7 @@ def draw_scaling(arms: Sequence[DrawnArm]) -> Figure:
             at_s = scalings["at_s"][mine]
             panel.step(at_s, scalings["wanted"][mine], where="post", color=colour, lw=0.6, alpha=0.6)
             panel.step(at_s, scalings["in_use"][mine], where="post", color=colour, lw=1.8)
-        shade_time(panel, arm, drawn_window(arm).to_s)
+        shade_time(panel, [arm], drawn_window(arm).to_s)
         stamp(panel, arm, "in use and wanted")
         panel.set_xlabel("time (s)")
         panel.set_xlim(0.0, drawn_window(arm).to_s)

@@ -56,7 +56,7 @@ def draw_servers(arms: Sequence[DrawnArm]) -> Figure:
             draw_lines(panel, (edges[:-1] + edges[1:]) / 2, series, colours, 1.2)
         elif not crowd:
             _draw_arm(panel, arm, colours, end_s)
-        shade_time(panel, arm, end_s)
+        shade_time(panel, [arm], end_s)
         stamp(panel, arm)
         panel.set_xlabel(TIME_LABEL)
     panels[0].set_ylabel("requests")

@@ -70,7 +70,7 @@ def draw_shares(arms: Sequence[DrawnArm]) -> Figure:
         if arm.fluid is not None and arm.fluid.shares is not None:
             overlay(panel, arm, arm.fluid.shares, colours)
         highest = max([highest, *(float(np.nanmax(each, initial=0.0)) for each in shares.everyone.values())])
-        shade_time(panel, arm, drawn_window(arm).to_s)
+        shade_time(panel, [arm], drawn_window(arm).to_s)
         stamp(panel, arm, shares.said)
         panel.set_xlabel(TIME_LABEL)
     panels[0].set_ylabel("share of a root's requests")

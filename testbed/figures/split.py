@@ -17,6 +17,7 @@ from testbed.figures.page import caption, in_style, legend, new_page
 LAYERS = {
     "earlier_attempts": "#CC79A7",
     "slip": "#D55E00",
+    "root_hold": "#F0E442",
     "request_travel": "#BBBBBB",
     "leaf_wait": "#56B4E9",
     "server_queue": "#E69F00",

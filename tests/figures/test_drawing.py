@@ -5,14 +5,14 @@ import pytest
 
 from testbed.analysis.records import Tables
 from testbed.analysis.summary import summarize_arm, summarize_run
-from testbed.figures.age import mean_ages
+from testbed.figures.age import draw_age, mean_ages
 from testbed.figures.colours import CELL_COLOURS, VERDICT_COLOURS, arm_styles, cell_colours
 from testbed.figures.decisions import draw_decisions
 from testbed.figures.drawing import DrawnArm, draw_all
 from testbed.figures.in_flight import draw_in_flight
 from testbed.figures.page import MOST_COLUMNS, columns_for, faults_of
 from testbed.figures.shares import draw_shares
-from testbed.figures.split import bars_of, draw_split
+from testbed.figures.split import LAYERS, bars_of, draw_split
 from testbed.record.outcome import RunOutcome
 from testbed.scenario.schema import Scenario
 from tests.analysis.made_arms import (
@@ -187,6 +187,12 @@ def test_an_arm_looks_the_same_in_every_run_and_unlike_its_fellows():
     assert len(set(styles.values())) == 5
 
 
+def test_many_arms_of_a_kind_all_look_unlike():
+    styles = arm_styles([(f"arm {i}", "flow") for i in range(16)])
+
+    assert len(set(styles.values())) == 16
+
+
 def test_colours_of_cells_begin_anew_after_the_last():
     assert cell_colours([f"cell {i}" for i in range(9)])["cell 8"] == CELL_COLOURS[0]
     assert set(VERDICT_COLOURS) == {"valid", "suspect", "invalid", "incomplete"}
@@ -201,7 +207,49 @@ def test_faults_are_told_in_words():
     scenario = made_scenario(faults=[line])
     arm = DrawnArm("flow", scenario, {"faults": made_faults(scenario)}, {})
 
-    assert faults_of(arm) == ["link cell.us -> root.* observation: delay 2 s, loss 5 % at 3 s for good"]
+    assert faults_of([arm]) == ["link cell.us -> root.* observation: delay 2 s, loss 5 % at 3 s for good"]
+
+
+def test_faults_that_not_all_arms_have_are_told_with_those_that_do():
+    """An arm without the fault is no reason to leave it out, nor to say it of all, whichever arm comes first."""
+    harmed = made_scenario("greedy", faults=[FAULT])
+    arms = [
+        DrawnArm(name, scenario, {"faults": made_faults(scenario)}, {})
+        for name, scenario in (("calm", made_scenario("greedy")), ("a", harmed), ("b", harmed))
+    ]
+
+    assert faults_of(arms) == ["cell eu: speed 0.4 at 12 s for 4 s (not in calm)"]
+    assert faults_of(arms[:2]) == ["cell eu: speed 0.4 at 12 s for 4 s (in a)"]
+    assert faults_of(arms[1:]) == ["cell eu: speed 0.4 at 12 s for 4 s"]
+
+
+def test_a_panel_of_several_arms_shades_the_faults_of_each():
+    made = herding()
+    calm = made_scenario("flow")
+    made = {"calm": (calm, made_tables(calm, steady(0.44, 0.34, 0.22))), "greedy": made["greedy"]}
+
+    over_time = draw_age(drawn(made)).axes[1]
+
+    assert (12.0, 4.0) in [(each.get_x(), each.get_width()) for each in over_time.patches]
+
+
+def test_the_bar_of_an_arm_has_the_time_that_its_root_held_requests():
+    """Each request waits 0.5 s for its decision to take effect, which is most of its sojourn."""
+    made = herding()
+    scenario, tables = made["greedy"]
+    requests = dict(tables["requests"])
+    for column in [name for name in requests if name.endswith("_at_s") and name != "planned_at_s"]:
+        requests[column] = requests[column] + 0.5
+    requests["held_s"] = np.full(len(requests["planned_at_s"]), 0.5)
+    arms = drawn({"held": (scenario, {**tables, "requests": requests})})
+
+    (bar,) = bars_of(arms)
+    panel = draw_split(arms).axes[0]
+
+    assert bar.split_s["root_hold"] == pytest.approx(0.5)
+    assert set(bar.split_s) <= set(LAYERS)
+    end_s = max(each.get_x() + each.get_width() for each in panel.patches)
+    assert end_s == pytest.approx(arms[0].summary["sojourn_s"]["mean"], rel=1e-6)
 
 
 def test_arms_with_an_autoscaler_have_a_figure_of_their_servers():

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.patches import StepPatch
 from PIL import Image
 
 from testbed.analysis.records import Window
@@ -83,6 +84,15 @@ def test_the_areas_of_outcomes_hold_all_requests(arm):
     assert given.values[45:].mean() > 1.2 * given.values[:45].mean()
 
 
+def test_the_areas_of_outcomes_do_not_hide_when_the_fault_was(arm):
+    upper, _ = draw_outcomes([arm]).axes
+
+    areas = [each for each in upper.patches if isinstance(each, StepPatch)]
+    (shade,) = [each for each in upper.patches if not isinstance(each, StepPatch)]
+    assert (shade.get_x(), shade.get_width()) == (2.0, 2.0)
+    assert shade.get_zorder() > max(each.get_zorder() for each in areas)
+
+
 def test_outcomes_are_drawn_only_where_there_is_something_to_tell(arm):
     requests = arm.tables["requests"]
     good = {
@@ -130,7 +140,7 @@ def test_faults_that_come_again_are_told_once():
 
     arm = DrawnArm("flow", scenario, {"faults": made_faults(scenario)}, {})
 
-    assert faults_of(arm) == ["cell us: speed 0.5 at 3 s for 1 ms, 3 times up to 11 s"]
+    assert faults_of([arm]) == ["cell us: speed 0.5 at 3 s for 1 ms, 3 times up to 11 s"]
 
 
 def _rgb(colour: str) -> tuple[float, ...]:
