@@ -1,13 +1,15 @@
-"""A circuit breaker per target: who answers badly is left out for a time, then tried by one request at a time.
+"""A circuit breaker per target, or outlier ejection: who answers badly is left out for a time, then tried by one request.
 
 A target is closed (used as ever), open (left out), or half open (its time out has passed). Bad outcomes are those that
-the words name. It opens after so many bad ones in a row, or when their share among the last replies reaches a
-fraction; half open it is usable while none of the balancer's own requests is there, so that one request at a time tries
+the words name. It opens after so many bad ones in a row, when their share among the last replies reaches a fraction, or
+when that share exceeds the mean of the other targets' shares by so much (of those that are closed and have as many replies;
+where there are none, nothing is known of what is usual); half open it is usable while none of the balancer's own requests is there, so that one request at a time tries
 it: a good reply closes it, a bad one opens it again for twice as long, up to 8 times.
 No more than a share of the targets is out at a time, and where all that are usable otherwise would be out, all are used.
 
-Source: the circuit breaker of Nygard (Release It!, 2007); ejection of a share of hosts at the most, longer each time, as
-Envoy's outlier detection has it.
+Source: the circuit breaker of Nygard (Release It!, 2007). Ejection of a share of hosts at the most, longer each time, and
+comparison with the others are those of Envoy's outlier detection, which takes a multiple of the standard deviation over
+hosts where `above_others` is a difference: of a handful of targets a deviation tells little.
 """
 
 from __future__ import annotations
@@ -84,14 +86,24 @@ class Breaker:
         return not circuit.is_out or (now_s >= circuit.until_s and target.own_in_flight <= 0)
 
     def _is_too_bad(self, circuit: _Circuit) -> bool:
-        words, recent = self._words, circuit.recent
+        words = self._words
         if words.in_a_row is not None and circuit.in_a_row >= words.in_a_row:
             return True
-        return (
-            words.fraction is not None
-            and len(recent) == words.replies
-            and sum(recent) >= words.fraction * words.replies
-        )
+        if len(circuit.recent) < words.replies:
+            return False
+        bad = sum(circuit.recent)
+        if words.fraction is not None and bad >= words.fraction * words.replies:
+            return True
+        return words.above_others is not None and self._exceeds_others(circuit, bad, words.above_others)
+
+    def _exceeds_others(self, circuit: _Circuit, bad: int, by: float) -> bool:
+        replies = self._words.replies
+        others = [
+            sum(each.recent)
+            for each in self._circuits
+            if each is not circuit and not each.is_out and len(each.recent) == replies
+        ]
+        return bool(others) and bad >= sum(others) / len(others) + by * replies
 
     def _may_open(self) -> bool:
         out = sum(each.is_out for each in self._circuits)

@@ -174,6 +174,8 @@ class BreakerWords(Words):
     Attributes:
         in_a_row: bad replies one after another that open its circuit.
         fraction: of the last `replies`, that opens it as well.
+        above_others: by how much the share of bad ones among its last `replies` exceeds the mean of the other targets'
+            shares, that opens it as well.
         replies: how many these are.
         counts: the outcomes that are bad.
         out_for: how long it is left out, twice as long after each trial that went badly, up to 8 times.
@@ -182,6 +184,7 @@ class BreakerWords(Words):
 
     in_a_row: PositiveCount | None = None
     fraction: Annotated[Percent, Field(gt=0, le=1)] | None = None
+    above_others: Annotated[Percent, Field(gt=0, le=1)] | None = None
     replies: PositiveCount = 20
     counts: Annotated[tuple[Retryable, ...], Field(min_length=1)] = ("failed", "timed_out", "shed")
     out_for: PositiveDuration = 10.0
@@ -189,6 +192,6 @@ class BreakerWords(Words):
 
     @model_validator(mode="after")
     def _check(self) -> BreakerWords:
-        if self.in_a_row is None and self.fraction is None:
-            raise ValueError("in_a_row, fraction or both are due, none is given")
+        if self.in_a_row is None and self.fraction is None and self.above_others is None:
+            raise ValueError("at least one of in_a_row, fraction, above_others is due, none is given")
         return self

@@ -51,6 +51,40 @@ def test_a_share_of_bad_replies_leaves_a_target_out_once_there_are_enough_of_the
     assert balancer.usable() == "ac"
 
 
+def test_a_target_much_worse_than_the_others_is_left_out_and_not_where_all_are_bad():
+    """Half of the replies are bad everywhere, as if what is asked for were at fault; then one target has none but bad ones."""
+    balancer = Balancer(above_others="40 %", replies=4)
+    for name in "abc":
+        balancer.hear(name, BAD, GOOD, BAD, GOOD)
+    assert balancer.usable() == "abc"
+    balancer.hear("b", BAD, BAD, BAD)
+    assert balancer.usable() == "abc"
+    balancer.hear("b", BAD)
+    assert balancer.usable() == "ac"
+
+
+def test_a_target_is_not_compared_with_others_that_are_not_known_yet():
+    balancer = Balancer(above_others="40 %", replies=4)
+    balancer.hear("a", GOOD, GOOD, GOOD)
+    balancer.hear("b", BAD, BAD, BAD, BAD)
+    assert balancer.usable() == "abc"
+    balancer.hear("a", GOOD)
+    balancer.hear("b", BAD)
+    assert balancer.usable() == "ac"
+
+
+def test_a_target_that_is_out_does_not_make_the_others_look_good():
+    """With b out for its failures, two bad replies of five at c are held against those of a alone."""
+    balancer = Balancer(above_others="40 %", replies=5, out_for="9 s", most="70 %")
+    for name, bad in (("a", 0), ("c", 0), ("b", 5)):
+        balancer.hear(name, *[GOOD] * (5 - bad), *[BAD] * bad)
+    assert balancer.usable() == "ac"
+    balancer.hear("c", BAD)
+    assert balancer.usable() == "ac"
+    balancer.hear("c", BAD)
+    assert balancer.usable() == "a"
+
+
 def test_outcomes_that_do_not_count_are_good():
     balancer = Balancer(in_a_row=1, counts=("timed_out",))
     balancer.hear("b", BAD, Outcome.SHED)
@@ -104,5 +138,5 @@ def test_where_all_would_be_out_all_are_used():
 
 
 def test_a_breaker_has_something_to_open_at():
-    with pytest.raises(ValueError, match="in_a_row, fraction or both are due"):
+    with pytest.raises(ValueError, match="at least one of in_a_row, fraction, above_others is due"):
         BreakerWords()
