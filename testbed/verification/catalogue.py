@@ -19,6 +19,7 @@ from testbed.verification import (
     prequal_pictures,
     queueing,
     real_herd,
+    shipped,
     snapshot_age,
     three_by_four,
 )
@@ -67,6 +68,7 @@ CATALOGUE = (
     Entry(("queueing",), queueing.laws),
     Entry(("herd",), real_herd.on("virtual")),
     Entry(("incidents",), incidents.staged, note=incidents.NOTE),
+    Entry(("shipped",), shipped.as_expected, note=shipped.NOTE),
 )
 LIVE = (Entry(("herd",), real_herd.on("live")),)  # with real processes: they take the time they take
 

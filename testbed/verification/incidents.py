@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from testbed.analysis.summary import summarize_arm, summarize_run
-from testbed.scenario.load import load_scenario
 from testbed.verification.finding import Finding
-from testbed.verification.trial import run_trial
+from testbed.verification.full_length import run_at_full_length
 
 FOLDER = Path(__file__).parents[2] / "scenarios" / "incidents"
 SEEDS = (1, 2, 3, 4, 5)
@@ -31,14 +29,7 @@ def staged(quick: bool) -> Iterator[Finding]:
 
 def unmet(path: Path, seed: int) -> list[str]:
     """What does not hold of an incident's file in a run with this seed, with the numbers."""
-    file = load_scenario(path, [("seed", str(seed))])
-    needed = {arm for each in file.expectations for arm in each.arms}
-    summaries = {}
-    for arm, scenario in file.arms.items():
-        if arm in needed:
-            trial = run_trial(scenario)
-            summaries[arm] = summarize_arm(trial.scenario, trial.tables, trial.outcome)
-    checked = summarize_run(file.name, summaries, file.expectations)["expectations"]
+    checked = run_at_full_length(path, seed).summary["expectations"]
     return [f"{each['text']}: {each['said']}" for each in checked if not each["met"]]
 
 
