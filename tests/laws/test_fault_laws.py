@@ -199,7 +199,10 @@ def test_messages_are_accounted_for_in_a_run_of_random_faults(tmp_path) -> None:
             ("0.1 s", "link: {from: '*', to: '*'}, pick: minority, set: {cut: true}"),
             ("0.2 s", "partition: [root.a, cell.us]"),
             ("0.3 s", "link: {from: '*', to: '*', path: request}, set: {rate: 100 /s, queue: 5}"),
-            ("0.3 s", "link: {from: '*', to: '*'}, set: {reorder: {fraction: 20 %, late: 30 ms}}"),
+            (
+                "0.3 s",
+                "link: {from: '*', to: '*'}, set: {order: free, reorder: {fraction: 20 %, late: 30 ms}}",
+            ),
             ("0.2 s", "root: '*', pick: one, set: {shift: {to: a, share: 50 %}, burst: 40}"),
         )
     )
