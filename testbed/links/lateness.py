@@ -26,7 +26,7 @@ def bin_of(lateness_s: float) -> int:
 
 
 def counts_by_bin(lateness_s: Sequence[float]) -> NDArray[np.int64]:
-    """How many of these each bin counts, shape (BIN_COUNT,): `bin_of` each, at a twentieth of the price for hundreds."""
+    """How many of these each bin counts, shape (BIN_COUNT,): `bin_of` each, at a fraction of the price for hundreds."""
     late_s = np.array(lateness_s, dtype=np.float64)
     above = np.maximum(late_s * (1.0 / FIRST_END_S), 1.0)
     index = (np.log(above) * _PER_LOG).astype(np.int64) + (late_s > FIRST_END_S)

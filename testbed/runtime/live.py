@@ -548,9 +548,10 @@ class Host:
         self._send_beat(self._accounts.take_beat(now_s, self.line.held()))
 
     def _write_rows(self, now_s: float) -> None:
-        """Record what links and process did, and sweep."""
+        """Record what links and process did, of many links some in each pass, and then sweep."""
+        if not self._accounts.write_some_rows(now_s, self._sockets.would_blocks):
+            return
         self._next_row_s = max(self._next_row_s + self._row_s, now_s)
-        self._accounts.write_rows(now_s, self._sockets.would_blocks)
         timers = sum(len(environment.timers) for environment in self._environments.values())
         if len(self._agenda.heap) > STALE_TIMERS + 2 * timers:
             self._agenda.forget_stale()
@@ -594,7 +595,7 @@ class Host:
 
     def close(self) -> None:
         """Write the last rows and close the logs with their end marks."""
-        self._accounts.write_rows(self.now_s(), self._sockets.would_blocks, is_last=True)
+        self._accounts.write_last_rows(self.now_s(), self._sockets.would_blocks)
         self._accounts.close()
         for environment in self._environments.values():
             environment.log.close()

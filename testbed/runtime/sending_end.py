@@ -132,6 +132,11 @@ class SendingEnd:
         self.drawn_s = 0.0
         return row
 
+    @property
+    def all_sent(self) -> int:
+        """Messages since the run began."""
+        return self._all_sent + self.sent
+
     def totals(self) -> tuple[int, ...]:
         """Messages sent since the run began, and what `LinkCounts` has of them."""
-        return self._all_sent + self.sent, *map(add, self._all_counts, self.model.counts.read())
+        return self.all_sent, *map(add, self._all_counts, self.model.counts.read())

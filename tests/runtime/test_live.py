@@ -10,6 +10,7 @@ import pytest
 from testbed.record.log import LogWriter, read_log
 from testbed.roles.environment import Environment
 from testbed.roles.messages import Cancel, Reply, Request
+from testbed.runtime import accounts
 from testbed.runtime.live import MOST_EMPTY_PASSES, Host
 from testbed.runtime.wire import Start
 from tests.runtime.fake_sockets import TEXT, DeadError, FakeSockets, Hosted, ToldRole, pair_world
@@ -321,6 +322,42 @@ def test_a_full_table_of_the_log_is_written_once_the_pass_has_sent_its_frames(tm
     hosted.run(0.1)
 
     assert on_disk == [0, 0, 5]
+
+
+def rows_of_links(folder: Path, most_at_once: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, list[int]]:
+    """Counts per link of two seconds in which a leaf takes and passes on a request each 50 ms, and passes per row."""
+    monkeypatch.setattr(accounts, "MOST_AT_ONCE", most_at_once)
+    folder.mkdir()
+
+    def react(env: Environment, what: object) -> None:
+        env.send(SERVER, what)
+        env.send(ROOT, reply(what[0]))
+
+    hosted = Hosted(folder, LEAF, pair_world(duration=2.5), react=react)
+    number = hosted.link(ROOT, LEAF, "request")
+    for i in range(40):
+        hosted.come(0.05 * i, (number, Request, [0.05 * i + 0.02], [request(i)]))
+    hosted.run(2.2)
+    hosted.host.close()
+
+    log = read_log(hosted.path)
+    totals: dict[tuple[str, int], int] = {}
+    for table in ("sent", "delivered"):
+        for link, _, count, *_ in log.rows(table):
+            totals[table, link] = totals.get((table, link), 0) + count
+    return totals, [row[9] for row in log.rows("processes")]
+
+
+def test_rows_of_many_links_are_written_over_several_passes_and_tell_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together, passes = rows_of_links(tmp_path / "together", 32, monkeypatch)
+    spread, more_passes = rows_of_links(tmp_path / "spread", 1, monkeypatch)
+
+    assert spread == together
+    assert sorted(count for count in spread.values() if count) == [40, 40, 40]
+    assert len(more_passes) == len(passes)
+    assert sum(more_passes) > sum(passes) + len(passes)
 
 
 def test_beats_tell_gauges_and_lateness(tmp_path: Path) -> None:
