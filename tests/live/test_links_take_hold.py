@@ -18,12 +18,13 @@ from testbed.record.outcome import load_outcome
 from testbed.record.read import read_tables
 from testbed.record.run_folder import ArmFolder
 from testbed.scenario.load import scenario_from_text
-from testbed.scenario.topology import build_topology
+from testbed.scenario.topology import Effect, build_topology
 from tests.laws.virtual_run import VirtualRun, silent
 
 pytestmark = pytest.mark.live
 
 SECONDS, RATE_PER_S = 4, 60  # a link
+DATED_SECONDS = 2.5  # of the run by a real clock
 HEALED_S = 3.0
 DRAWN: dict[str, dict[str, Any]] = {
     "normal": {"delay": "40 ms", "jitter": {"normal": "30 ms"}},  # cut at 0, which moves the mean
@@ -84,7 +85,23 @@ def words(folder: Path) -> dict[str, Any]:
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, VirtualRun]:
     """The same scenario in both engines."""
     folder = tmp_path_factory.mktemp("links")
-    scenario = scenario_from_text(yaml.safe_dump(words(folder), sort_keys=False)).arms["main"]
+    return in_both_engines(folder, words(folder))
+
+
+@pytest.fixture(scope="module")
+def dated_as_handled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, VirtualRun]:
+    """The links with jitter alone, to the end of the run, and each message dated when it is handled, in both engines."""
+    folder = tmp_path_factory.mktemp("dated")
+    given = {**words(folder), "dating": "actual", "duration": f"{DATED_SECONDS} s"}
+    given["cells"] = {name: given["cells"][name] for name in DRAWN}
+    given["faults"] = [{**line, "for": "1 h"} for line in given["faults"][: len(DRAWN)]]
+    given["roots"]["r"]["traffic"][0]["rate"] = f"{RATE_PER_S * len(DRAWN)} /s"
+    return in_both_engines(folder, given)
+
+
+def in_both_engines(folder: Path, given: dict[str, Any]) -> dict[str, VirtualRun]:
+    """The same scenario in both engines."""
+    scenario = scenario_from_text(yaml.safe_dump(given, sort_keys=False)).arms["main"]
     found = {}
     for engine in ("live", "virtual"):
         arm = ArmFolder(folder / engine)
@@ -133,17 +150,52 @@ def test_drawn_delays_have_the_asked_distribution_until_they_heal(
     run = runs["virtual"]
     sent_s, travel_s = travels_s(run, cell)
     during = sent_s < HEALED_S
-    effect = next(
-        each.effect for each in build_topology(run.scenario).links if each.target == f"{cell}/leaf-1"
-    ).changed(run.scenario.faults[list(DRAWN).index(cell)].setting)
+    effect = changed_effect(run, cell)
 
-    quantiles_s = np.array([delay_quantile(effect)((k + 0.5) / 2000) for k in range(2000)])
-    memory = (1 + 0.8) / (1 - 0.8) if cell == "correlated" else 1.0  # of an autoregression
-    error_s = quantiles_s.std() * math.sqrt(memory / during.sum())
-    assert abs(travel_s[during].mean() - mean_delay_s(effect)) < 3 * error_s
-    shares = np.searchsorted(quantiles_s, travel_s[during]) / len(quantiles_s)
+    assert abs(travel_s[during].mean() - mean_delay_s(effect)) < 3 * error_s(effect, cell, during.sum())
+    shares = np.searchsorted(quantiles_s(effect), travel_s[during]) / len(quantiles_s(effect))
     assert cell == "correlated" or stats.kstest(shares, "uniform").pvalue > 0.01
     assert travel_s[~during] == pytest.approx(BASE_S)
+
+
+@pytest.mark.parametrize("cell", DRAWN)
+def test_delivered_delays_are_the_drawn_ones_and_the_measured_lateness(
+    dated_as_handled: dict[str, VirtualRun], cell: str
+) -> None:
+    """By a real clock: each message takes what was drawn for it and longer, in the mean by what the link's lateness says.
+
+    So what was delivered less that lateness has the asked mean, within three standard errors, however busy the host.
+    """
+    live, virtual = dated_as_handled["live"], dated_as_handled["virtual"]
+    travel_s, drawn_s = (travels_s(run, cell)[1] for run in (live, virtual))
+    table = live.tables["lateness"]
+    row = (table["target"] == f"{cell}/leaf-1") & (table["path"] == "request")
+    late_s = float(table["lateness_s_mean"][row][0])
+    effect = changed_effect(live, cell)
+
+    assert len(travel_s) > 0.8 * RATE_PER_S * DATED_SECONDS
+    assert (travel_s >= drawn_s - 1e-9).all()
+    assert late_s > 0.0
+    assert (travel_s - drawn_s).mean() == pytest.approx(late_s, abs=1e-9)
+    assert abs(travel_s.mean() - late_s - mean_delay_s(effect)) < 3 * error_s(effect, cell, len(travel_s))
+
+
+def changed_effect(run: VirtualRun, cell: str) -> Effect:
+    """What the link to a cell does while its fault lasts."""
+    link = next(each for each in build_topology(run.scenario).links if each.target == f"{cell}/leaf-1")
+    return link.effect.changed(run.scenario.faults[list(DRAWN).index(cell)].setting)
+
+
+def quantiles_s(effect: Effect) -> Any:
+    """Of the delays that a link draws, evenly spaced."""
+    quantile = delay_quantile(effect)
+    return np.array([quantile((k + 0.5) / 2000) for k in range(2000)])
+
+
+def error_s(effect: Effect, cell: str, messages: int) -> float:
+    """Standard error of the mean of so many drawn delays."""
+    memory = (1 + 0.8) / (1 - 0.8) if cell == "correlated" else 1.0  # of an autoregression
+    return float(quantiles_s(effect).std()) * math.sqrt(memory / messages)
 
 
 def assert_binomial(count: float, of: float, share: float) -> None:
