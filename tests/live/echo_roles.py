@@ -14,6 +14,7 @@ from testbed.roles.environment import Environment
 from testbed.roles.messages import Message, Reply, Request
 
 MARKS = "TESTBED_TEST_MARKS"  # environment variable: folder for the marks
+STILLBORN = "TESTBED_TEST_STILLBORN"  # the same: number of the fork whose child dies, from 0; see `stillborn_roles.py`
 ASK_EVERY_S = 0.005
 LOUD_BYTES = 1 << 20  # a pipe holds 64 KiB
 LEAF, SERVER = "a/leaf-1", "a/server-1"

@@ -47,7 +47,7 @@ def run_echo(
     transport: str = "ipc",
     on_progress: Callable[[Progress], None] | None = None,
 ) -> RunOutcome:
-    """Run the echo roles in a folder, which also holds the marks of the roles."""
+    """Run the echo roles in a folder, which also holds the marks of the roles; `factory` of `echo_roles`, or with its module."""
     os.environ[MARKS] = str(path)
     folder = ArmFolder(path)
     folder.make()
@@ -55,16 +55,18 @@ def run_echo(
     folder.scenario.write_text(text)
     scenario = scenario_from_text(text).arms["main"]
     plan = build_plan(scenario)
-    factory = f"tests.live.echo_roles:{factory}"
+    factory = factory if ":" in factory else f"tests.live.echo_roles:{factory}"
     return run_live(
         folder, scenario, build_topology(scenario), plan, on_progress=on_progress, factory=factory
     )
 
 
-def start_launcher(path: Path, factory: str, duration_s: float) -> subprocess.Popen[bytes]:
+def start_launcher(
+    path: Path, factory: str, duration_s: float, transport: str = "ipc"
+) -> subprocess.Popen[bytes]:
     """The same in a process of its own: it marks the first progress with a file `running`, and saves the outcome."""
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.live.echo_run", str(path), factory, f"{duration_s}"]
+        [sys.executable, "-m", "tests.live.echo_run", str(path), factory, f"{duration_s}", transport]
     )
 
 
@@ -98,7 +100,7 @@ def group_of(leader: int) -> dict[int, int]:
 
 
 def main() -> None:
-    """Arguments: folder, factory, duration in seconds."""
+    """Arguments: folder, factory, duration in seconds, transport."""
     path = Path(sys.argv[1])
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job may have it ignored
     try:
@@ -106,6 +108,7 @@ def main() -> None:
             path,
             sys.argv[2],
             duration_s=float(sys.argv[3]),
+            transport=sys.argv[4],
             on_progress=lambda progress: (path / "running").touch(),
         )
     except InterruptError as error:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+import stat
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,14 @@ from testbed.record.outcome import RunOutcome, load_outcome
 from testbed.record.run_folder import ArmFolder
 from testbed.runtime.progress import Progress
 from testbed.runtime.run_lock import lock
+from tests.live.echo_roles import STILLBORN
 from tests.live.echo_run import NODES, WAIT_S, alive, group_of, run_echo, start_launcher, wait_for
 
 pytestmark = pytest.mark.live
 
 GONE_WITHIN_S = 3.0
 LONG_S = 300.0  # of a run that the test ends
+LAUNCHES = 6  # at once, of five processes each
 
 
 def noted(path: Path) -> dict[str, Any]:
@@ -36,11 +39,11 @@ def noted(path: Path) -> dict[str, Any]:
 
 @contextmanager
 def launcher(
-    path: Path, factory: str = "echo", duration_s: float = LONG_S
+    path: Path, factory: str = "echo", duration_s: float = LONG_S, transport: str = "ipc"
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A launcher in a process of its own, gone at the end whatever the test does."""
     path.mkdir()
-    process = start_launcher(path, factory, duration_s)
+    process = start_launcher(path, factory, duration_s, transport)
     try:
         yield process
     finally:
@@ -196,6 +199,62 @@ def test_a_node_that_cannot_start_fails_the_run_with_its_last_words(tmp_path: Pa
         run_echo(tmp_path, "failing_build")
 
     assert group_of(noted(tmp_path)["nursery"]["pid"]) == {}
+
+
+@pytest.mark.parametrize("fork", range(len(NODES)))
+def test_a_node_that_is_killed_on_its_fork_fails_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fork: int
+) -> None:
+    """It never says a word, and is not waited for until the start timeout: its end is news."""
+    monkeypatch.setenv(STILLBORN, f"{fork}")
+
+    with pytest.raises(RunError, match=f"{NODES[fork]} ended before the start: signal 9"):
+        run_echo(tmp_path, "tests.live.stillborn_roles:echo")
+
+    assert not ArmFolder(tmp_path).log(NODES[fork]).exists()
+    assert group_of(noted(tmp_path)["nursery"]["pid"]) == {}
+
+
+def test_runs_that_are_launched_at_once_all_start(tmp_path: Path) -> None:
+    """Each has a launcher of its own, and its processes find ports while those of the others do."""
+    paths = [tmp_path / f"{number}" for number in range(LAUNCHES)]
+    with ExitStack() as stack:
+        processes = [stack.enter_context(launcher(path, "echo", 0.5, "tcp")) for path in paths]
+        for process in processes:
+            process.wait(WAIT_S)
+
+    assert [process.returncode for process in processes] == [0] * LAUNCHES
+    outcomes = [load_outcome(path / "outcome.json") for path in paths]
+    assert {(outcome.drained, outcome.deaths) for outcome in outcomes} == {(True, ())}
+    for outcome in outcomes:
+        assert_no_gap(outcome)
+    carried = [line.delivered for outcome in outcomes for line in outcome.ledger if line.path == "request"]
+    assert sorted(carried) == [0] * LAUNCHES + [99] * LAUNCHES  # the leaf asks its server nothing
+
+
+@pytest.mark.parametrize("transport", ["ipc", "tcp"])
+def test_all_sockets_of_a_run_are_local_and_for_this_user_alone(tmp_path: Path, transport: str) -> None:
+    """Those of the launcher and of every node: in a folder of mode 0700, or, where asked for, bound to 127.0.0.1."""
+    inet: set[str] = set()
+    files: set[Path] = set()
+    modes: set[int] = set()
+
+    def look(progress: Progress) -> None:
+        mine = {os.getpid(), *group_of(noted(tmp_path)["nursery"]["pid"])}
+        for each in psutil.net_connections("inet"):
+            if each.pid in mine:
+                inet.update(end.ip for end in (each.laddr, each.raddr) if end)
+        for each in psutil.net_connections("unix"):
+            if each.pid in mine and each.laddr:
+                files.add(Path(each.laddr))
+        modes.update(stat.S_IMODE(file.parent.stat().st_mode) for file in files)
+
+    run_echo(tmp_path, transport=transport, on_progress=look)
+
+    assert inet == ({"127.0.0.1"} if transport == "tcp" else set())
+    assert {file.parent for file in files} == {tmp_path / "sockets"}
+    assert len(files) > (len(NODES) if transport == "ipc" else 0)
+    assert modes == {0o700}
 
 
 def test_a_late_process_is_not_a_dead_one(tmp_path: Path) -> None:
