@@ -6,8 +6,14 @@ import json
 import os
 import random
 import stat
+import subprocess
+import sys
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +34,7 @@ from testbed.scenario.topology import build_topology
 from testbed.traffic.plan import build_plan
 from testbed.traffic.surge import LEAD_S
 from tests.laws.test_node_faults import (
+    PROFILE,
     RATE_PER_S,
     assert_books_balance,
     assert_no_fault_is_silent,
@@ -38,15 +45,23 @@ from tests.laws.virtual_run import VirtualRun
 
 pytestmark = pytest.mark.live
 
-COMMANDS = int(os.environ.get("COMMANDS", "20"))  # 200 before a release
-PACE_S = 0.15  # between two commands: some are to be at work together, and the dead to come back
+CHECKOUT = Path(__file__).parents[2]
+COMMANDS = int(os.environ.get("COMMANDS", "40"))  # one of each kind at least; 200 before a release
+PACE_S = 0.1  # between two commands: some are to be at work together, and the dead to come back
 Say = Callable[..., list[str]]
 
 
 def run_with(
-    path: Path, commands: Callable[[Say, ArmFolder], None], duration_s: float, **changes: Any
+    path: Path,
+    commands: Callable[[Say, ArmFolder], None],
+    duration_s: float,
+    took_s: list[float] | None = None,
+    **changes: Any,
 ) -> VirtualRun:
-    """A run of ten processes, unless changed, in which a thread orders things as soon as it has begun."""
+    """A run of eight processes, unless changed, in which a thread orders things as soon as it has begun.
+
+    How long each answer takes is added to `took_s`.
+    """
     folder = ArmFolder(path / "main")
     given = {**words(duration=f"{duration_s} s", drain="3 s"), **changes}
     scenario = scenario_from_text(yaml.safe_dump(given, sort_keys=False)).arms["main"]
@@ -54,9 +69,12 @@ def run_with(
     begun = threading.Event()
 
     def say(action: str, *keys: str, lasts: str | None = None, may: bool = False, **target: str) -> list[str]:
+        begun_s = time.monotonic()
         done, said = order(
             folder.path, action, keys, {each.strip("_"): whom for each, whom in target.items()}, lasts
         )
+        if took_s is not None:
+            took_s.append(time.monotonic() - begun_s)
         assert done or (may and "is dead already" in said[0]), said
         return said
 
@@ -137,28 +155,184 @@ def test_what_is_ordered_takes_hold_and_is_in_the_records(tmp_path: Path) -> Non
     assert not (run.folder.path / NOTE).exists()
 
 
-def test_in_a_run_of_twenty_processes_the_next_message_shows_what_was_ordered(tmp_path: Path) -> None:
-    """News of one cell and requests to another, from the first that was sent after the order took hold."""
+@dataclass(frozen=True)
+class TwentyProcesses:
+    """What came of a run of twenty processes.
+
+    Attributes:
+        run: its records.
+        reached: how many processes of nodes there were.
+        shell: what `testbed control` printed where it was called as a command.
+        kinds: of the random orders.
+        took_s: how long the answer to each order took.
+    """
+
+    run: VirtualRun
+    reached: int
+    shell: tuple[str, ...]
+    kinds: tuple[str, ...]
+    took_s: tuple[float, ...]
+
+
+@pytest.fixture(scope="module")
+def twenty(tmp_path_factory: pytest.TempPathFactory) -> TwentyProcesses:
+    """Two links are changed and healed, the first from a shell; then come random orders of every kind, one after the other."""
     cell = words()["cells"]["a"]
-    cells = {"a": {**cell, "servers": 4}, "b": {**cell, "servers": 4}, "c": {**cell, "servers": 5}}
+    gpus = {"servers": 5, "profile": PROFILE, "leaf": cell["leaf"]}
+    cells = {"a": {**cell, "servers": 4}, "b": {**cell, "servers": 4}, PREFILLS: gpus}
+    classes = {"c": {**words()["classes"]["c"], "prompt_tokens": 64, "output_tokens": 2}}
+    roots = {name: words()["roots"]["west"] for name in ("west", "east", "north", "south")}
     wait = threading.Event().wait
     reached: list[int] = []
+    shell: list[str] = []
+    kinds: list[str] = []
+    took_s: list[float] = []
 
     def commands(say: Say, folder: ArmFolder) -> None:
         reached.append(sum(name not in ("launcher", "nursery", "host-watcher") for name in known(folder)))
-        say("set", "delay=700 ms", from_="cell.a", to="root.*", path="observation")
+        late = ["--from", "cell.a", "--to", "root.*", "--path", "observation", "delay=700ms"]
+        shell.append(control_command(folder, "set", *late))
         say("set", "delay=300 ms", from_="root.west", to="cell.b", path="request")
+        shell.append(control_command(folder, "status"))
         wait(0.8)
         say("heal")
+        random_orders = RandomOrders(say)
+        for _ in range(COMMANDS):
+            kinds.append(random_orders.give())
+            wait(PACE_S)
+        say("heal")
+        wait(0.5)
 
-    roots = {name: words()["roots"]["west"] for name in ("west", "east", "north", "south")}
+    path = tmp_path_factory.mktemp("twenty")
+    run = run_with(path, commands, 5.0 + 0.4 * COMMANDS, took_s, cells=cells, roots=roots, classes=classes)
+    return TwentyProcesses(run, reached[0], tuple(shell), tuple(kinds), tuple(took_s))
 
-    run = run_with(tmp_path, commands, 3.0, cells=cells, roots=roots)
 
-    assert reached == [20]
-    assert run.outcome.deaths == ()
-    assert_books_balance(run)
-    news, requests = fault_rows(run)
+def control_command(folder: ArmFolder, *arguments: str) -> str:
+    """What the command prints."""
+    done = subprocess.run(
+        [sys.executable, "-m", "testbed", "control", str(folder.path), *arguments],
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+LINKS = (
+    {"from_": "cell.*", "to": "root.*", "path": "observation"},
+    {"from_": "root.*", "to": "cell.b", "path": "request"},
+    {"from_": "cell.a", "to": "root.*", "path": "reply"},
+    {"from_": "c/leaf-1", "to": "c/server-*"},
+)
+OF_LINKS = (
+    ("delay=150 ms",),
+    ("delay=+50 ms",),
+    ("delay=x3",),
+    ("jitter={exponential: 4 ms}", "correlation=0.5"),
+    ("jitter={uniform: 2 ms}", "order=kept"),
+    ("loss=50 %",),
+    ("loss=20 %", "loss_burst=3"),
+    ("reorder={fraction: 20 %, late: 30 ms}",),
+    ("rate=100 /s", "queue=5"),
+    ("bandwidth=20 kB/s", "queue=5"),
+    ("flap={period: 200 ms, down: 40 %}",),
+    ("cut=true",),
+)
+OF_NODES: dict[str, tuple[tuple[str, ...], ...]] = {
+    "server": (("speed=0.2",), ("errors=30 %", "error_after=20 ms"), ("drain=true",), ("absent=true",)),
+    "cell": (("prefill=x4",), ("drain=true",), ("leak=50 %",), ("telemetry=silent",)),
+    "leaf": (
+        ("gauge_factor=2", "gauge_offset=3"), ("clock_skew=-50 ms", "clock_drift=1 %"), ("reset_counts=true",),
+    ),
+    "root": (("leak=50 %",), ("reset_counts=true",), ("burst=5",)),
+}  # fmt: skip
+PREFILLS = "c"  # the cell whose servers prefill
+PROCESSES = (("server", "a/server-1"), ("server", "b/server-3"), ("leaf", "a/leaf-1"), ("root", "west"))
+
+
+def key(keys: Sequence[str]) -> str:
+    """The first key that these set."""
+    return keys[0].partition("=")[0]
+
+
+ALL_KINDS = {
+    *(key(keys) for keys in (*OF_LINKS, *chain(*OF_NODES.values()))),
+    *("pause", "kill", "restart", "resume", "freeze", "spike", "heal", "heal by number"),
+}
+IN_A_ROUND = (  # eleven have an action of their own
+    len(OF_LINKS) + sum(map(len, OF_NODES.values())) + 11
+)
+
+
+class RandomOrders:
+    """Orders of every kind in random order, then again in another; most are at work together with those before them."""
+
+    def __init__(self, say: Say) -> None:
+        self._say = say
+        self._rng = random.Random(5)
+        self._left: list[tuple[str, Callable[[], list[str]]]] = []
+        self._numbers: list[str] = []  # of what may be healed
+
+    def give(self) -> str:
+        """Give the next one; its kind."""
+        if not self._left:
+            self._left = self._round()
+            assert len(self._left) == IN_A_ROUND
+            self._rng.shuffle(self._left)
+        kind, one = self._left.pop()
+        number = one()[0].partition(":")[0]
+        if number.isdecimal() and kind not in ("burst", "spike"):
+            self._numbers.append(number)
+        return kind
+
+    def _round(self) -> list[tuple[str, Callable[[], list[str]]]]:
+        rng, say = self._rng, self._say
+        found: list[tuple[str, Callable[[], list[str]]]] = []
+        for keys in OF_LINKS:
+            link = rng.choice(LINKS)
+            found.append((key(keys), partial(say, "set", *keys, lasts="400 ms", **link)))
+        for kind, each in OF_NODES.items():
+            for keys in each:
+                lasts = None if key(keys) in ("reset_counts", "burst") else "400 ms"
+                whom = {kind: PREFILLS if key(keys) == "prefill" else one_of(kind, rng)}
+                found.append((key(keys), partial(say, "set", *keys, lasts=lasts, **whom)))
+        for action in ("pause", "kill", "restart", "resume", "freeze"):
+            kind, name = rng.choice(PROCESSES[:3] if action == "freeze" else PROCESSES)
+            lasts = {"pause": "200 ms", "kill": "300 ms", "freeze": "400 ms"}.get(action)
+            found.append((action, partial(say, action, may=True, lasts=lasts, **{kind: name})))
+        found.append(("speed", partial(say, "speed", "0.5", cell=rng.choice("abc"))))
+        found.append(("spike", partial(say, "spike", "x2", root="*", lasts="200 ms")))
+        found.append(("heal", partial(say, "heal")))
+        found += [("heal by number", self._heal_one)] * 3
+        return found
+
+    def _heal_one(self) -> list[str]:
+        return self._say("heal", *[self._rng.choice(self._numbers)] if self._numbers else ())
+
+
+def one_of(kind: str, rng: random.Random) -> str:
+    """A node of a kind, or some of them."""
+    names = {
+        "server": ("a/server-2", "b/server-*", "*/server-1"),
+        "cell": ("a", "b", "c"),
+        "leaf": ("a/leaf-1", "*/leaf-1"),
+        "root": ("west", "*"),
+    }
+    return rng.choice(names[kind])
+
+
+def test_in_a_run_of_twenty_processes_the_next_message_shows_what_was_ordered(
+    twenty: TwentyProcesses,
+) -> None:
+    """News of one cell and requests to another, from the first that was sent after the order took hold."""
+    run = twenty.run
+
+    assert twenty.reached == 20
+    changed, status = twenty.shell
+    assert "link cell.a -> root.* observation: delay 700 ms" in changed
+    assert "20 of 20 processes alive" in status
+    assert "link root.west -> cell.b request: delay 300 ms" in status
+    news, requests = fault_rows(run)[:2]
     for fault, at_s, arrived_s, mine, delay_s in (
         (news, "measured_at_s", "received_at_s", run.tables["observations"]["cell"] == "a", 0.7),
         (requests, "sent_at_s", "at_leaf_s", sent_by(run, "root.west", "b"), 0.3),
@@ -240,51 +414,27 @@ def refused(folder: ArmFolder, action: str, keys: tuple[str, ...]) -> str:
     return said
 
 
-def test_random_commands_in_a_row_leave_the_run_consistent(tmp_path: Path) -> None:
+def test_random_commands_in_a_row_leave_the_run_consistent(
+    twenty: TwentyProcesses, record_property: Callable[[str, object], None]
+) -> None:
     """Whatever is ordered: the run goes on to its end, and every request and message is accounted for."""
-    rng = random.Random(5)
-    servers = ["a/server-1", "a/server-2", "b/server-1", "b/server-2"]
-    nodes = [("server", name) for name in servers] + [("leaf", "a/leaf-1"), ("root", "west")]
-    wait = threading.Event().wait
+    run = twenty.run
 
-    def one(say: Say) -> None:
-        kind, name = rng.choice(nodes)
-        match rng.randrange(9):
-            case 0:
-                say("set", f"delay={rng.randrange(300)} ms", from_="cell.*", to="root.*", path="observation")
-            case 1:
-                say("set", "loss=50 %", from_="*", to="*", lasts="200 ms")
-            case 2:
-                say("kill", lasts="300 ms", may=True, **{kind: name})
-            case 3:
-                say("restart", may=True, **{kind: name})
-            case 4:
-                say("pause", lasts="200 ms", may=True, **{kind: name})
-            case 5:
-                say("resume", **{kind: name})
-            case 6:
-                say("freeze", cell=rng.choice("ab"))
-            case 7:
-                say("set", "reset_counts=true", leaf="a/leaf-1")
-            case _:
-                say("heal")
-
-    def commands(say: Say, folder: ArmFolder) -> None:
-        for _ in range(COMMANDS):
-            one(say)
-            wait(PACE_S)
-        say("heal")
-        wait(0.5)
-
-    run = run_with(tmp_path, commands, 3.0 + 0.4 * COMMANDS)
-
+    assert COMMANDS < IN_A_ROUND or set(twenty.kinds) == ALL_KINDS
     assert run.outcome.deaths == ()
     assert run.outcome.log_problems == ()
     assert not run.outcome.interrupted
     assert len(run.outcome.ledger) == len(build_topology(run.scenario).links)
     assert_books_balance(run)
     assert_no_fault_is_silent(run)
-    assert len(fault_rows(run)) == len(run.outcome.by_hand) > COMMANDS // 3
+    assert len(fault_rows(run)) == len(run.outcome.by_hand) > COMMANDS // 2
     assert np.isin(
         run.tables["requests"]["outcome"], ["completed", "timed_out", "lost", "no_target", "failed"]
     ).all()
+    # each was answered before its asker gave up, or the order would have raised; how soon is the host's to say
+    assert len(twenty.took_s) > COMMANDS
+    record_property("answers_s_p50", float(np.median(twenty.took_s)))
+    record_property("answers_s_max", max(twenty.took_s))
+    print(
+        f"{len(twenty.took_s)} answers: p50 {np.median(twenty.took_s):.3f} s, max {max(twenty.took_s):.3f} s"
+    )
