@@ -34,9 +34,12 @@ MARGIN_IN = 0.12
 MOST_FAULTS_SAID = 4
 TIME_LABEL = "time (s)"
 FEW_ONSETS = 6  # of faults, up to which each gets a strong line
-FAULT_ALPHA, FAULT_ALPHA_ON_AREAS = 0.08, 0.16
-WARMUP_ALPHA = 0.16
+FAULT_ALPHA, WARMUP_ALPHA = 0.08, 0.16
 AREA_ZORDER = 1.0  # of patches, unless told otherwise
+STRIP_FROM, STRIP_ALPHA = (
+    0.965,
+    0.5,
+)  # of the height of a panel: above all areas, which leave a twentieth free
 
 STYLE: Any = {
     "font.family": "DejaVu Sans",
@@ -146,20 +149,31 @@ def shade_time(axes: Axes, arms: Sequence[DrawnArm], end_s: float, *, filled: bo
         axes: the panel.
         arms: whose lines are in it; the faults of each are shaded, those that several have once.
         end_s: of the time that is shown.
-        filled: whether areas fill the panel; then the shades lie on them, else behind the lines.
+        filled: whether areas fill the panel and hide what is behind them: then a strip above them has the shades as
+            well, and lines on them where each fault begins and ends.
     """
-    behind, shade = (AREA_ZORDER + 0.1, FAULT_ALPHA_ON_AREAS) if filled else (0.0, FAULT_ALPHA)
-    warmup_s = max(arm.scenario.warmup for arm in arms)
+    edge_zorder = AREA_ZORDER + 0.1 if filled else AREA_ZORDER
+    warmup_s = min(max(arm.scenario.warmup for arm in arms), end_s)
     if warmup_s > 0:
-        axes.axvspan(0.0, min(warmup_s, end_s), color=WARMUP_COLOUR, alpha=WARMUP_ALPHA, lw=0, zorder=behind)
+        _shade(axes, 0.0, warmup_s, WARMUP_COLOUR, WARMUP_ALPHA, filled)
     spans = list(dict.fromkeys(span for arm in arms for span in _fault_spans(arm)))
     onset_width = 0.9 if len(spans) <= FEW_ONSETS else 0.4  # many strong lines would hide the data
     for at_s, until_s in spans:
         if at_s < end_s:
-            axes.axvspan(at_s, min(end_s, until_s), color=FAULT_COLOUR, alpha=shade, lw=0, zorder=behind)
-            axes.axvline(at_s, color=FAULT_COLOUR, lw=onset_width, zorder=behind + 1)
+            _shade(axes, at_s, min(end_s, until_s), FAULT_COLOUR, FAULT_ALPHA, filled)
+            axes.axvline(at_s, color=FAULT_COLOUR, lw=onset_width, zorder=edge_zorder)
+            if filled and until_s < end_s:
+                axes.axvline(until_s, color=FAULT_COLOUR, lw=onset_width, ls=":", zorder=edge_zorder)
     axes.set_xlim(0.0, end_s)
     axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
+
+
+def _shade(axes: Axes, from_s: float, to_s: float, colour: str, alpha: float, has_strip: bool) -> None:
+    axes.axvspan(from_s, to_s, color=colour, alpha=alpha, lw=0, zorder=0)
+    if has_strip:
+        axes.axvspan(
+            from_s, to_s, STRIP_FROM, 1.0, color=colour, alpha=STRIP_ALPHA, lw=0, zorder=AREA_ZORDER + 0.1
+        )
 
 
 def _fault_spans(arm: DrawnArm) -> list[tuple[float, float]]:

@@ -85,12 +85,17 @@ def test_the_areas_of_outcomes_hold_all_requests(arm):
 
 
 def test_the_areas_of_outcomes_do_not_hide_when_the_fault_was(arm):
+    """A strip above the highest area has the time of the fault, and a line on them its onset."""
     upper, _ = draw_outcomes([arm]).axes
 
     areas = [each for each in upper.patches if isinstance(each, StepPatch)]
-    (shade,) = [each for each in upper.patches if not isinstance(each, StepPatch)]
-    assert (shade.get_x(), shade.get_width()) == (2.0, 2.0)
-    assert shade.get_zorder() > max(each.get_zorder() for each in areas)
+    strip = next(each for each in upper.patches if not isinstance(each, StepPatch) and each.get_y() > 0)
+    assert (strip.get_x(), strip.get_width(), strip.get_y() + strip.get_height()) == (2.0, 2.0, 1.0)
+    highest = max(each.get_data().values.max() for each in areas)
+    assert highest < strip.get_y() * upper.get_ylim()[1]
+    (onset,) = upper.lines
+    assert onset.get_xdata() == [2.0, 2.0]
+    assert onset.get_zorder() > max(each.get_zorder() for each in areas)
 
 
 def test_outcomes_are_drawn_only_where_there_is_something_to_tell(arm):
