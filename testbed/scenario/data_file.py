@@ -11,7 +11,7 @@ FOLDER_VARIABLE = "TESTBED_DATA"
 
 
 def find_data(name: str, missing: str, wanted: str) -> Path:
-    """The file as it is named, or in the folder that the environment names.
+    """The file as it is named, or in the folder that the environment names, by its path there or by its name alone.
 
     Args:
         name: as the scenario has it.
@@ -24,11 +24,11 @@ def find_data(name: str, missing: str, wanted: str) -> Path:
     candidates = [Path(name)]
     folder = os.environ.get(FOLDER_VARIABLE)
     if folder:
-        candidates.append(Path(folder) / name)
+        candidates += [Path(folder) / name, Path(folder) / Path(name).name]
     for path in candidates:
         if path.is_file():
             return path
-    tried = " and ".join(str(path) for path in candidates)
+    tried = " and ".join(dict.fromkeys(str(path) for path in candidates))
     raise RunError(
         f"{missing} at {tried}: {wanted}; put it there,"
         f" or name the folder that holds it in the environment variable {FOLDER_VARIABLE}"

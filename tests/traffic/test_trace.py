@@ -126,6 +126,7 @@ def test_a_relative_path_is_looked_for_in_the_folder_of_the_environment(
     monkeypatch.setenv("TESTBED_DATA", str(tmp_path))
 
     assert len(read(trace_of(Path("far.csv")))) == 3
+    assert len(read(trace_of(Path("../elsewhere/far.csv")))) == 3
 
 
 @pytest.mark.parametrize(
