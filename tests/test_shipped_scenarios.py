@@ -84,13 +84,23 @@ def test_guards_against_a_dead_server_lose_what_they_are_expected_to(tmp_path):
     assert [(each["text"], each["said"]) for each in checked if not each["met"]] == []
 
 
+@pytest.mark.parametrize(("name", "expected"), [("autoscaling", 12), ("hedging", 7), ("slow_cell", 9)])
+def test_a_scenario_that_runs_quickly_meets_its_expectations_at_full_length(name, expected, tmp_path):
+    """With one seed; `verify --full` holds these and the others against their expectations with five."""
+    file = load_scenario(CHECKOUT / "scenarios" / f"{name}.yaml")
+    checked = checked_expectations(file, tmp_path)
+
+    assert len(checked) == expected
+    assert [(each["text"], each["said"]) for each in checked if not each["met"]] == []
+
+
 def test_a_fault_of_the_reports_herds_greedy_roots_and_tips_keen_flow_over_for_good(tmp_path):
-    """Three of the eight arms of delay_chaos at full length; five seeds meet all eight expectations of all arms."""
+    """Three of the eight arms of delay_chaos at full length; five seeds meet all expectations of all arms (`verify --full`)."""
     arms = ("greedy", "keen", "keen_unharmed")
     file = load_scenario(CHECKOUT / "scenarios" / "delay_chaos.yaml", arms=arms)
     checked = checked_expectations(file, tmp_path)
 
-    assert len(checked) == 3
+    assert len(checked) == 5
     assert [(each["text"], each["said"]) for each in checked if not each["met"]] == []
 
 
