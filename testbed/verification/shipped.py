@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from testbed.errors import RunError
+from testbed.scenario.data_file import find_data
 from testbed.scenario.expectation import Outcome
 from testbed.scenario.load import load_scenario
 from testbed.verification.finding import Finding
@@ -29,8 +31,13 @@ def as_expected(quick: bool) -> Iterator[Finding]:
 
 
 def _has_its_traces(path: Path) -> bool:
-    scenarios = load_scenario(path).arms.values()
-    return all(Path(trace.path).is_file() for scenario in scenarios for trace in scenario.traces.values())
+    try:
+        for scenario in load_scenario(path).arms.values():
+            for trace in scenario.traces.values():
+                find_data(trace.path, "no trace", "")
+    except RunError:
+        return False
+    return True
 
 
 def outcomes(path: Path, seeds: tuple[int, ...]) -> list[Outcome]:
