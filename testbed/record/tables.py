@@ -227,7 +227,7 @@ LOGGED: dict[str, tuple[Column, ...]] = {
         Column("server", "text", "node"),
         _instant("at_s", "instant of the sample"),
         Column("queued", "int", "requests waiting"),
-        Column("running", "int", "requests running"),
+        Column("running", "int", "requests running, or waiting to fail as a fault has it"),
         Column("by_class", "ints", "requests in flight of each class"),
         Column("prompt_tokens", "int", "prompt tokens still to prefill"),
         Column("output_tokens", "int", "output tokens still to make"),

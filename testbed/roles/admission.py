@@ -63,7 +63,7 @@ class LimitedServer(Server):
         if self._step_at_s <= now_s:  # what is due makes room before what arrives now asks for it
             self._advance(now_s)
             self._await_step()
-        queued, in_flight = self._service.queued, len(self._leaf_of)
+        queued, in_flight = self._service.queued, self._in_flight()
         if not self._limit.is_reached(in_flight, queued, lambda: sum(self._tokens_left(now_s))):
             super()._on_request(leaf, request)
             return

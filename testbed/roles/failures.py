@@ -23,30 +23,39 @@ class Failures:
     def __init__(self, base: int) -> None:
         """None fail; `base` keys the draws."""
         self._base = base
-        self._due: list[tuple[float, int, int, str, Request]] = []  # (at, key, leaf, request)
+        self._due: list[tuple[float, int, int, float, str, Request]] = []  # (at, key, stay, leaf, request)
         self.fraction = self.after_s = 0.0
 
     def __len__(self) -> int:
         return len(self._due)
 
-    def take(self, leaf: str, request: Request, now_s: float) -> bool:
-        """Whether this request will fail; then it waits for that here."""
-        request_id, attempt = request[0], request[1]
-        if uniform(self._base, request_id, attempt, _SALT) >= self.fraction:
-            return False
-        heappush(self._due, (now_s + self.after_s, request_id, attempt, leaf, request))
-        return True
+    def strikes(self, request: Request) -> bool:
+        """Whether this request is to fail."""
+        return uniform(self._base, request[0], request[1], _SALT) < self.fraction
+
+    def take(self, leaf: str, request: Request, now_s: float) -> None:
+        """This request fails, and waits for that here."""
+        heappush(self._due, (now_s + self.after_s, request[0], request[1], self.after_s, leaf, request))
+
+    def with_those_here(self, by_class: tuple[int, ...]) -> tuple[int, ...]:
+        """Requests of each class, and those of it that wait here."""
+        if not self._due:
+            return by_class
+        counts = list(by_class)
+        for *_, request in self._due:
+            counts[request.class_index] += 1
+        return tuple(counts)
 
     def next_at_s(self) -> float:
         """When the next one fails; infinite when none will."""
         return self._due[0][0] if self._due else float("inf")
 
-    def due(self, now_s: float) -> list[tuple[str, Request]]:
-        """Those that fail by now, with the leaf that sent them."""
+    def due(self, now_s: float) -> list[tuple[str, Request, float]]:
+        """Those that fail by now: the leaf that sent each, the request, and how long it was to stay."""
         failed = []
         while self._due and self._due[0][0] <= now_s:
-            _, _, _, leaf, request = heappop(self._due)
-            failed.append((leaf, request))
+            _, _, _, stay_s, leaf, request = heappop(self._due)
+            failed.append((leaf, request, stay_s))
         return failed
 
     def cancel(self, request_id: int, attempt: int) -> bool:

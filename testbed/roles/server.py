@@ -5,7 +5,7 @@ timer `step` fires at its next event. Whatever finished by then is answered, eac
 
 Messages seen: `Request` and `Probe` from leaves, `Cancel`, and `Setting` from the engine when a fault changes how it
 works or what it tells. A request that could never fit into the memory is answered FAILED at once; one that fails as a
-fault has it, when its time is up, and it sees no service meanwhile.
+fault has it, when its time is up, and it sees no service meanwhile, yet counts among those that are here.
 
 Timers: `step`; `fail`, when the next request fails; `sample` records the truth, of a server without work now and then for many instants at once; `report` tells the leaves, where their policy reads reports.
 
@@ -126,31 +126,48 @@ class Server:
 
     def gauges(self) -> tuple[int, int, int]:
         """(requests received, finished, in flight)."""
-        return self._arrivals, self._finished, len(self._leaf_of)
+        return self._arrivals, self._finished, self._in_flight()
 
     def _on_request(self, leaf: str, request: Request) -> None:
         now_s = self._env.now_s()
         self._arrivals += 1
-        if self._failures.fraction and self._failures.take(leaf, request, now_s):
-            self._await_failure()
+        if self._failures.fraction and self._failures.strikes(request):
+            self._on_failing(leaf, request, now_s)
             return
         if self._step_at_s <= now_s:  # what is due comes before what arrives now
             self._advance(now_s)
         if not self._service.fits(request):
-            self._answer_unserved(leaf, request, Outcome.FAILED, 0.0, now_s)
-            if self._queue_at == leaf:  # which took us out of its queue, for nothing
-                self._queue_at = None
-                self._join_idle_queue()
+            self._fail_at_once(leaf, request, now_s)
             return
         self._service.admit(request, now_s)
-        self._leaf_of[request[0], request[1]] = (leaf, len(self._leaf_of))
+        self._leaf_of[request[0], request[1]] = (leaf, self._in_flight())
         self._await_step()
         if self._queue_at is not None:
             self._leave_idle_queue(leaf)
 
+    def _on_failing(self, leaf: str, request: Request, now_s: float) -> None:
+        """It fails, now or when its time is up."""
+        if not self._failures.after_s:
+            self._fail_at_once(leaf, request, now_s)
+            return
+        self._failures.take(leaf, request, now_s)
+        self._await_failure()
+        if self._queue_at is not None:
+            self._leave_idle_queue(leaf)
+
+    def _fail_at_once(self, leaf: str, request: Request, now_s: float) -> None:
+        self._answer_unserved(leaf, request, Outcome.FAILED, 0.0, now_s)
+        if self._queue_at == leaf:  # which took us out of its queue, for nothing
+            self._queue_at = None
+            self._join_idle_queue()
+
+    def _in_flight(self) -> int:
+        """Requests that are here: in service, waiting for it, or waiting to fail."""
+        return len(self._leaf_of) + len(self._failures)
+
     def _on_probe(self, leaf: str, probe: Probe) -> None:
         now_s = self._env.now_s()
-        in_flight = len(self._leaf_of)
+        in_flight = self._in_flight()
         latency_s = self._memory.latency_s(in_flight, now_s) if self._memory is not None else 0.0
         reply = self._telemetry.reply(ProbeReply(probe.probe_id, 0, in_flight, latency_s, now_s))
         if reply is not None:
@@ -183,9 +200,10 @@ class Server:
     def _fail(self) -> None:
         """Answer every request that fails by now."""
         now_s = self._env.now_s()
-        for leaf, request in self._failures.due(now_s):
-            self._answer_unserved(leaf, request, Outcome.FAILED, self._failures.after_s, now_s)
+        for leaf, request, stay_s in self._failures.due(now_s):
+            self._answer_unserved(leaf, request, Outcome.FAILED, stay_s, now_s)
         self._await_failure()
+        self._join_idle_queue()
 
     def _answer_unserved(
         self, leaf: str, request: Request, outcome: Outcome, stay_s: float, now_s: float
@@ -193,7 +211,7 @@ class Server:
         """Answer a request that has seen no service, `stay_s` after it came."""
         self._finished += 1
         service = self._service
-        counts = (service.queued, len(self._leaf_of), *self._tokens_left(now_s))
+        counts = (service.queued, self._in_flight(), *self._tokens_left(now_s))
         self._env.send(leaf, Reply(request[0], request[1], int(outcome), stay_s, *counts))
 
     def _tokens_left(self, now_s: float) -> tuple[int, int]:
@@ -202,6 +220,7 @@ class Server:
 
     def _on_cancel(self, cancel: Cancel) -> None:
         if self._failures and self._failures.cancel(cancel.request_id, cancel.attempt):
+            self._join_idle_queue()
             return
         if self._service.cancel(cancel.request_id, cancel.attempt, self._env.now_s()):
             del self._leaf_of[cancel.request_id, cancel.attempt]
@@ -219,6 +238,7 @@ class Server:
         # what is left does not change while the finished are answered
         left = service.queued, service.prompt_tokens_left(now_s), service.output_tokens_left(now_s)
         queued, prompt_tokens, output_tokens = left
+        failing = len(self._failures)
         for served in done:
             request = served.request
             request_id, attempt = request[0], request[1]
@@ -230,7 +250,7 @@ class Server:
                 self._memory.add(in_flight, served.finished_at_s - at_server_s, now_s)
             self._env.send(
                 leaf,
-                Reply(request_id, attempt, COMPLETED, now_s - at_server_s, queued, len(leaf_of),
+                Reply(request_id, attempt, COMPLETED, now_s - at_server_s, queued, len(leaf_of) + failing,
                       prompt_tokens, output_tokens),
             )  # fmt: skip
         if self._queue_rng is not None:
@@ -245,7 +265,7 @@ class Server:
 
     def _join_idle_queue(self) -> None:
         """Without work, and in no queue yet: stand in that of one leaf, drawn at random."""
-        if self._queue_rng is None or self._leaf_of or self._queue_at is not None:
+        if self._queue_rng is None or self._queue_at is not None or self._in_flight():
             return
         self._queue_at = self._leaves[int(self._queue_rng.random() * len(self._leaves))]
         self._send_report([self._queue_at])
@@ -273,7 +293,7 @@ class Server:
         else:
             self._record_sample(now_s)
             self._samples.passed(now_s)
-        self._is_quiet = not self._leaf_of and self._step_at_s == float("inf")
+        self._is_quiet = not self._in_flight() and self._step_at_s == float("inf")
         self._env.set_timer("sample", self._samples.after_s(QUIET_SAMPLES - 1 if self._is_quiet else 0))
 
     def _sample_quiet(self, now_s: float) -> None:
@@ -290,29 +310,29 @@ class Server:
         self._env.set_timer("sample", self._samples.next_at_s)
 
     def _record_sample(self, now_s: float) -> None:
-        service = self._service
+        service, failures = self._service, self._failures
         tokens = self._tokens_left(now_s)  # first: does what is due now
         self._env.record(
             "samples",
-            (self._name, now_s, service.queued, service.running, service.by_class(),
-             *tokens, service.kv_fraction(now_s),
+            (self._name, now_s, service.queued, service.running + len(failures),
+             failures.with_those_here(service.by_class()), *tokens, service.kv_fraction(now_s),
              service.busy_s(now_s), self._arrivals),
         )  # fmt: skip
 
     def _report(self) -> None:
         assert self._reports is not None
         now_s = self._env.now_s()
-        if self._changes is None or self._changes.is_due(len(self._leaf_of), now_s):
+        if self._changes is None or self._changes.is_due(self._in_flight(), now_s):
             self._send_report(self._leaves)
         self._env.set_timer("report", self._reports.passed(now_s))
 
     def _send_report(self, leaves: list[str]) -> None:
         now_s = self._env.now_s()
-        service = self._service
+        service, failures = self._service, self._failures
         tokens = self._tokens_left(now_s)  # first: does what is due now
         report = Report(
-            self._sequence, 0, now_s, service.queued, service.running, service.by_class(),
-            *tokens, self._arrivals,
+            self._sequence, 0, now_s, service.queued, service.running + len(failures),
+            failures.with_those_here(service.by_class()), *tokens, self._arrivals,
             0.0, 1.0, float("nan"), float("nan"), 0.0, service.busy_s(now_s),
         )  # fmt: skip
         self._sequence += 1

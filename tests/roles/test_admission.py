@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from testbed.roles.admission import LimitedServer
-from testbed.roles.messages import Outcome, Request
+from testbed.roles.messages import Outcome, Request, Setting
 from testbed.roles.schedule import Schedule
 from testbed.roles.server_configuration import ServerConfiguration
 from testbed.scenario.resilience_words import Limit
@@ -47,6 +47,22 @@ def test_a_request_beyond_the_limit_is_shed_at_once(limit, shed):
 
     assert outcomes(env) == [(request_id, "SHED") for request_id in shed]
     assert server.gauges() == (4, len(shed), 4 - len(shed))
+
+
+def test_a_limit_counts_those_that_wait_to_fail():
+    """They are here; what fails at once is not."""
+    env = FakeEnvironment()
+    server = make_server(env, in_flight=2)
+    server.on_message("", Setting("errors", 1.0))
+    give(server, 1, 2, 3)
+    assert outcomes(env) == [(1, "FAILED"), (2, "FAILED"), (3, "FAILED")]
+    server.on_message("", Setting("error_after", 1.0))
+    env.take_sent()
+
+    give(server, 4, 5, 6)
+
+    assert outcomes(env) == [(6, "SHED")]
+    assert server.gauges() == (6, 4, 2)
 
 
 def test_what_has_finished_makes_room_for_what_arrives_at_the_same_instant():

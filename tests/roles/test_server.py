@@ -8,6 +8,7 @@ import pytest
 
 from testbed.roles.changes import Changes
 from testbed.roles.messages import (
+    Cancel,
     FirstToken,
     Outcome,
     Poll,
@@ -284,3 +285,115 @@ def test_idle_servers_choose_every_leaf_alike():
 
     assert len(chosen) == 401
     assert all(abs(chosen.count(leaf) - 100) < 4 * math.sqrt(400 * 3 / 16) for leaf in "abcd")
+
+
+def failing(server, after_s):
+    """From now on every request fails after so long."""
+    server.on_message("", Setting("errors", 1.0))
+    server.on_message("", Setting("error_after", after_s))
+
+
+def test_a_request_that_waits_to_fail_is_in_flight_for_everybody():
+    """In probe replies, reports, samples, gauges and the replies of others, until it has failed."""
+    env = FakeEnvironment()
+    server = make_server(env, reports=Schedule(0.1, 0.05), probes=True)
+    server.on_message("us/leaf-1", request(0))
+    failing(server, 5.0)
+    server.on_message("us/leaf-1", request(1))
+    server.on_message("us/leaf-1", request(2))
+    assert env.sent == []
+    assert not server.is_idle()
+
+    fire(env, server, "report")
+    fire(env, server, "sample")
+    server.on_message("us/leaf-1", Probe(12, 0))
+    fire(env, server, "step")
+
+    (_, report), (_, answer), (_, reply) = env.take_sent()
+    assert (report.queued, report.running, report.by_class) == (0, 3, (3,))
+    assert answer.in_flight == 3
+    assert (reply.request_id, reply.in_flight) == (0, 2)
+    ((_, _, queued, running, by_class, *_),) = env.rows_of("samples")
+    assert (queued, running, by_class) == (0, 3, (3,))
+    assert server.gauges() == (3, 1, 2)
+    server.on_message("us/leaf-1", Cancel(1, 0))
+    assert server.gauges() == (3, 1, 1)
+    fire(env, server, "fail")
+    ((_, failed),) = env.take_sent()
+    assert (failed.request_id, failed.residence_s, failed.in_flight) == (2, 5.0, 0)
+    assert server.gauges() == (3, 2, 0)
+    assert server.is_idle()
+
+
+def test_a_server_on_which_requests_wait_to_fail_takes_each_sample_on_time():
+    """It is not idle; once they have failed it is."""
+    env = FakeEnvironment()
+    server = make_server(env)
+    failing(server, 0.35)
+    server.on_message("us/leaf-1", request(0))
+
+    while "fail" in env.timers:
+        fire(env, server, min(env.timers, key=env.timers.get))
+    while len(env.rows_of("samples")) < 6:
+        fire(env, server, "sample")
+
+    assert [row[3] for row in env.rows_of("samples")[:6]] == [1, 1, 1, 0, 0, 0]
+
+
+def test_a_request_that_fails_after_the_fault_has_healed_tells_how_long_it_stayed():
+    env = FakeEnvironment()
+    server = make_server(env)
+    failing(server, 5.0)
+    server.on_message("us/leaf-1", request(0))
+    failing(server, 0.0)
+
+    fire(env, server, "fail")
+
+    ((_, reply),) = env.sent
+    assert (env.at_s, reply.residence_s) == (5.0, 5.0)
+
+
+def test_a_server_that_tells_of_changes_tells_of_those_that_wait_to_fail():
+    env = FakeEnvironment()
+    server = make_server(env, reports=Schedule(0.1, 0.05), changes=Changes(1))
+    fire(env, server, "report")
+    failing(server, 5.0)
+    server.on_message("us/leaf-1", request(0))
+    fire(env, server, "report")
+
+    assert [report.running for _, report in env.sent] == [0, 1]
+
+
+def test_a_server_stands_in_no_queue_of_idle_ones_while_a_request_waits_to_fail():
+    """It joins again when that has failed, or was called back."""
+    env = FakeEnvironment()
+    server = make_queueing_server(env)
+    failing(server, 5.0)
+    ((leaf, _),) = told(env)
+    other = {"us/leaf-1": "us/leaf-2", "us/leaf-2": "us/leaf-1"}[leaf]
+
+    server.on_message(other, request(1))
+    assert told(env) == [(leaf, 1)]
+    fire(env, server, "fail")
+    ((_, in_flight),) = told(env)
+    assert in_flight == 0
+    server.on_message("us/leaf-1", request(2))
+    told(env)
+    server.on_message("us/leaf-1", Cancel(2, 0))
+
+    assert [count for _, count in told(env)] == [0]
+
+
+def test_a_server_that_fails_at_once_stays_in_a_queue_of_idle_ones():
+    """The leaf that gave it the request has taken it out, so it joins again."""
+    env = FakeEnvironment()
+    server = make_queueing_server(env)
+    failing(server, 0.0)
+    ((leaf, _),) = told(env)
+
+    server.on_message(leaf, request(1))
+
+    (reply,) = [message for _, message in env.sent if isinstance(message, Reply)]
+    assert (reply.outcome, reply.residence_s) == (int(Outcome.FAILED), 0.0)
+    assert [count for _, count in told(env)] == [0]
+    assert "fail" not in env.timers
