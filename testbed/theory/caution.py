@@ -13,6 +13,7 @@ from testbed.scenario.quantity import format_s
 from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import Effect, Topology, leaf_policy, oracles_of, reads_reports, reports_of
 from testbed.scenario.view_words import ViewWords
+from testbed.theory.fault_cautions import fault_cautions
 from testbed.theory.feedback import Feedback, acts_on_reports, interval_s, is_memoryless_enough
 from testbed.theory.operating_point import Demand, OperatingPoint
 from testbed.theory.path_delays import PathDelays
@@ -53,6 +54,7 @@ def cautions(
         *_of_warmup(scenario, loops),
         *_of_processes(scenario, topology, wanted, optimum, cores),
         *resilience_cautions(scenario),
+        *fault_cautions(scenario, topology),
     )
 
 
