@@ -16,7 +16,8 @@ from testbed.campaign import Orders, without_oracles
 from testbed.errors import InterruptError, RunError
 from testbed.experiment import Finished, new_folder
 from testbed.record.run_folder import RunFolder
-from tests.test_command_line import TEXT, folder, run  # noqa: F401
+from tests.command import run
+from tests.test_command_line import TEXT, folder  # noqa: F401
 
 
 def figures(p50: float | None, amplitude: float) -> dict:

@@ -14,9 +14,8 @@ import jsonschema
 import pytest
 import yaml
 
-from testbed.__main__ import main
+from tests.command import CHECKOUT, run, run_apart
 
-CHECKOUT = Path(__file__).parents[1]
 HERDING = CHECKOUT / "scenarios" / "herding.yaml"
 TEXT = """
 # Is it small?
@@ -45,47 +44,20 @@ def folder(tmp_path):
     return tmp_path
 
 
-def run(folder, *words, status=0, python_path=""):
-    done = subprocess.run(
-        [sys.executable, "-m", "testbed", *map(str, words)],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": f"{CHECKOUT}:{python_path}"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert "Traceback" not in done.stderr, done.stderr
-    assert done.returncode == status, (done.returncode, done.stdout, done.stderr)
-    return done
-
-
 @pytest.fixture
-def here(folder, monkeypatch, capfd):
-    """The command in this process, so that many can be tried: gives what went to stderr.
-
-    An error that would end in a traceback reaches the test as it is.
-    """
-    monkeypatch.chdir(folder)
+def here(folder, monkeypatch):
+    """The command where a user's modules lie: gives what went to stderr."""
     monkeypatch.syspath_prepend(folder)
     for module in ("mine", "broken", "quits"):
         monkeypatch.delitem(sys.modules, module, raising=False)
-
-    def command(*words, status):
-        monkeypatch.setattr(sys, "argv", ["testbed", *map(str, words)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        said = capfd.readouterr().err
-        assert ended.value.code == status, said
-        return said
-
-    return command
+    return lambda *words, status: run(folder, *words, status=status).stderr
 
 
 VIRTUAL = ("--engine", "virtual", "--no-figures")
 
 
 def test_a_good_run_leaves_a_summary_that_holds_what_is_promised(folder):
-    done = run(folder, "run", "small.yaml", *VIRTUAL, "--out", "run")
+    done = run_apart(folder, "run", "small.yaml", *VIRTUAL, "--out", "run")
 
     summary = json.loads((folder / "run" / "summary.json").read_text())
     assert "valid" in done.stdout
@@ -197,7 +169,8 @@ def test_a_wrong_command_line_or_scenario_is_status_2_and_says_why(folder, here,
 
 
 def test_a_fault_in_the_scenario_leaves_status_2_to_the_shell(folder):
-    said = run(folder, "run", "small.yaml", *VIRTUAL, "--out", "run", "--set", "seed=-1", status=2).stderr
+    words = ("run", "small.yaml", *VIRTUAL, "--out", "run", "--set", "seed=-1")
+    said = run_apart(folder, *words, status=2).stderr
 
     assert said.startswith("small.yaml: seed: -1 is out of range; accepted: ")
     assert not (folder / "run").exists()
@@ -364,7 +337,7 @@ def test_a_user_s_own_policy_runs_by_its_import_path(folder):
     """The module lies in a folder of PYTHONPATH; its parameters reach it, so all requests go to the second cell."""
     (folder / "mine.py").write_text(POLICIES)
 
-    run(folder, *policy("kind: 'mine:First', params: {skip: 1}"), python_path=folder)
+    run_apart(folder, *policy("kind: 'mine:First', params: {skip: 1}"), python_path=folder)
 
     summary = json.loads((folder / "run" / "summary.json").read_text())
     assert summary["arms"]["random"]["cells"]["eu"]["share"] == 1.0
@@ -416,7 +389,7 @@ def test_a_user_s_policy_that_is_broken_says_so_once_among_real_processes_too(fo
     (folder / "quits.py").write_text("raise SystemExit(0)")
     live = [{"virtual": "live"}.get(word, word) for word in policy(words)]
 
-    done = run(folder, *live, status=1, python_path=folder)
+    done = run_apart(folder, *live, status=1, python_path=folder)
 
     assert done.stderr.startswith(f"testbed: {said}")
     assert len(done.stderr.splitlines()) == 1
