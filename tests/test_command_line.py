@@ -206,7 +206,7 @@ def test_the_live_engine_refuses_an_oracle_before_anything_is_made(folder):
 
 def test_ctrl_c_under_virtual_time_keeps_the_data(folder):
     (folder / "small.yaml").write_text(
-        TEXT.replace("duration: 2 s", "duration: 2000 s").replace("20 /s", "500 /s")
+        TEXT.replace("duration: 2 s", "duration: 400 s").replace("20 /s", "500 /s")
     )
     process = subprocess.Popen(
         [sys.executable, "-m", "testbed", "run", "small.yaml", *VIRTUAL, "--out", "run", "--arm", "random"],
