@@ -28,8 +28,8 @@ class Figure(NamedTuple):
 
     @property
     def reached(self) -> bool | None:
-        """Whether the aim is reached; None where there is none."""
-        if math.isnan(self.aim):
+        """Whether the aim is reached; None where there is none, or nothing was measured."""
+        if math.isnan(self.aim) or math.isnan(self.value):
             return None
         return self.value >= self.aim if self.is_least else self.value <= self.aim
 

@@ -20,7 +20,7 @@ def figure_table(figures: Sequence[Figure]) -> Table:
     table.add_column("")
     table.add_column("note")
     for each in figures:
-        table.add_row(each.name, _value(each), _aim(each), _word(each.reached), each.how)
+        table.add_row(each.name, _value(each), _aim(each), _word(each), each.how)
     return table
 
 
@@ -50,8 +50,12 @@ def _aim(figure: Figure) -> str:
     return f"{'>=' if figure.is_least else '<='} {figure.aim:g} {figure.unit}".rstrip()
 
 
-def _word(reached: bool | None) -> str:
-    return "" if reached is None else "[green]reached[/]" if reached else "[red]not reached[/]"
+def _word(figure: Figure) -> str:
+    if math.isnan(figure.aim):
+        return ""
+    if figure.reached is None:
+        return "unknown"
+    return "[green]reached[/]" if figure.reached else "[red]not reached[/]"
 
 
 def _finite(value: float) -> float | None:

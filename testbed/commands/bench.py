@@ -87,7 +87,7 @@ def _verdict(count: int, json_: bool) -> None:
         for trial in trials(count):
             found.append(trial)
             status.update(
-                f"{len(found)} of {2 * count} runs; the last, beside {trial.hogs} hogs: {trial.verdict}"
+                f"{len(found)} of {2 * count} runs, or more where some are repeated; the last, beside {trial.hogs} hogs: {trial.verdict}"
             )
     if not json_:
         console.print(trial_table(found))

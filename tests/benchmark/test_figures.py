@@ -39,7 +39,13 @@ def loads(monkeypatch):
 
 @pytest.mark.parametrize(
     ("value", "aim", "is_least", "reached"),
-    [(2.0, 1.0, True, True), (0.5, 1.0, True, False), (2.0, 1.0, False, False), (2.0, math.nan, True, None)],
+    [
+        (2.0, 1.0, True, True),
+        (0.5, 1.0, True, False),
+        (2.0, 1.0, False, False),
+        (2.0, math.nan, True, None),
+        (math.nan, 1.0, True, None),
+    ],
 )
 def test_a_figure_reaches_its_aim_from_the_right_side(value, aim, is_least, reached):
     assert Figure("x", value, "s", aim, is_least).reached is reached

@@ -13,11 +13,13 @@ import pytest
 from testbed import __main__
 from testbed.benchmark.hogs import hogs
 from testbed.benchmark.soak import Look, Watch, growths
-from testbed.benchmark.verdict_trials import Trial, trial_data, trial_figures
+from testbed.benchmark.verdict_trials import Trial, trial_data, trial_figures, trials
 from testbed.runtime.progress import Progress
+from tests.benchmark.made_run import made_run
 
-QUIET = Trial(0, "valid", (), 0.0003, 0.2, 0.0, 0, 1.2)
-BESIDE = Trial(4, "invalid", ("release lateness", "pressure"), 0.004, 0.95, 0.0, 0, 1.3)
+QUIET = Trial(0, "valid", (), 0.0003, 0.2, 0.05, 0.0, 0, 1.2)
+BESIDE = Trial(4, "invalid", ("release lateness", "pressure"), 0.004, 0.95, 1.2, 0.0, 0, 1.3)
+ALARM = QUIET._replace(verdict="invalid", named=("generator slip",))
 
 
 def reached(*found: Trial) -> list[bool | None]:
@@ -25,7 +27,7 @@ def reached(*found: Trial) -> list[bool | None]:
 
 
 def test_twenty_of_each_as_they_are_to_be_reach_every_aim() -> None:
-    assert reached(*[QUIET, BESIDE] * 20) == [True, True, True, None]
+    assert reached(*[QUIET, BESIDE] * 20) == [True, True, True, None, None]
 
 
 def test_a_valid_run_beside_hogs_misses_the_aim() -> None:
@@ -38,24 +40,78 @@ def test_a_run_beside_hogs_has_to_be_blamed_for_what_hogs_do() -> None:
 
 
 def test_one_false_alarm_in_twenty_is_allowed_and_two_are_not() -> None:
-    alarm = QUIET._replace(verdict="invalid", named=("generator slip",))
-
-    assert reached(*[QUIET] * 19, alarm, BESIDE)[2] is True
-    assert reached(*[QUIET] * 18, alarm, alarm, BESIDE)[2] is False
+    assert reached(*[QUIET] * 19, ALARM, BESIDE)[2] is True
+    assert reached(*[QUIET] * 18, ALARM, ALARM, BESIDE)[2] is False
 
 
-@pytest.mark.parametrize("shown", [{"steal": 0.1}, {"pressure": 0.9}, {"slow_spells": 2}])
-def test_an_alarm_is_no_false_one_where_the_machine_shows(shown: dict[str, float]) -> None:
-    alarm = QUIET._replace(verdict="invalid", **shown)
+def test_fewer_than_twenty_undisturbed_runs_may_have_no_false_alarm_and_are_counted() -> None:
+    slow = ALARM._replace(slow_spells=3)
 
-    assert reached(*[alarm] * 20, BESIDE)[2] is True
+    figure = trial_figures([*[QUIET] * 7, *[slow] * 13, BESIDE])[2]
+    assert (figure.name, figure.value, figure.reached) == ("of 7 undisturbed runs alone: invalid", 0, True)
+    assert figure.how == "of 20 runs alone: 13 with slow spells of the processors"
+    assert reached(*[QUIET] * 6, ALARM, *[slow] * 13, BESIDE)[2] is False
 
 
-def test_what_a_machine_does_not_tell_excuses_nothing() -> None:
-    alarm = QUIET._replace(verdict="invalid", pressure=None, steal=None, slowdown=None)
+@pytest.mark.parametrize(
+    ("shown", "kind"),
+    [
+        ({"steal": 0.1}, "stolen time"),
+        ({"pressure": 0.9, "others_cores": 0.5}, "pressure of others"),
+        ({"slow_spells": 2}, "slow spells of the processors"),
+        ({"steal": 0.1, "slow_spells": 2}, "stolen time"),
+        ({"pressure": 0.9, "others_cores": 0.1}, ""),  # its own
+        ({"pressure": 0.9, "others_cores": None}, ""),
+        ({"pressure": None, "steal": None, "slowdown": None}, ""),  # not told: excuses nothing
+    ],
+)
+def test_what_disturbed_a_run_has_a_name(shown: dict[str, float], kind: str) -> None:
+    assert ALARM._replace(**shown).disturbed_by == kind
 
-    assert not alarm.is_disturbed
-    assert trial_data([alarm])[0]["pressure"] is None
+
+@pytest.mark.parametrize("shown", [{"steal": 0.1}, {"slow_spells": 2}])
+def test_where_every_run_alone_was_disturbed_nothing_is_known_of_false_alarms(
+    shown: dict[str, float],
+) -> None:
+    figure = trial_figures([*[ALARM._replace(**shown)] * 20, BESIDE])[2]
+
+    assert figure.reached is None
+    assert figure.value != figure.value
+
+
+def test_invalid_runs_in_slow_spells_are_told_by_themselves() -> None:
+    figures = trial_figures(
+        [QUIET, *[ALARM._replace(slow_spells=1)] * 3, QUIET._replace(slow_spells=1), BESIDE]
+    )
+
+    assert (figures[3].name, figures[3].value) == ("of 4 runs alone with slow spells: invalid", 3)
+    assert (figures[4].name, figures[4].value) == ("of 5 runs alone: invalid", 3)
+
+
+def test_a_disturbed_run_alone_is_repeated_up_to_a_bound_and_every_try_is_kept() -> None:
+    """The first is undisturbed at its second try; the second never."""
+    slow = {"slowdown": 5.0}
+    hosts = iter([slow, {}, {}, slow, slow, slow, {}])
+
+    found = list(trials(2, beside=0, run_once=lambda _: made_run(host=next(hosts))))
+
+    assert [each.slow_spells for each in found] == [1, 0, 0, 1, 1, 1, 0]
+    assert next(hosts, None) is None
+
+
+def test_a_trial_takes_from_a_run_what_it_says_of_the_machine() -> None:
+    (alone, _) = trials(
+        1,
+        beside=0,
+        run_once=lambda _: made_run(
+            host={"steal": 0.004, "busy_cores": 0.22}, late_ms=0.7, verdict="suspect"
+        ),
+    )
+
+    assert alone == Trial(
+        0, "suspect", (), pytest.approx(7e-4), 0.2, pytest.approx(0.12), pytest.approx(0.004), 0, 1.1
+    )
+    assert trial_data([alone])[0]["disturbed_by"] == ""
 
 
 def test_hogs_compute_until_the_block_is_left_however_it_is_left() -> None:
