@@ -1,7 +1,7 @@
 """The command line: turns errors into exit statuses.
 
-0 valid and every expectation met; 1 the run failed; 2 the scenario or the command line is wrong; 3 an expectation,
-or a target of `verify`, was not met; 4 invalid; 5 incomplete; 130 interrupted, data kept.
+0 valid and every expectation met; 1 the run failed; 2 the scenario or the command line is wrong; 3 an expectation, a
+target of `verify` or an aim of `bench` was not met; 4 invalid; 5 incomplete; 130 interrupted, data kept.
 
 A command is loaded when it is called: `control` is to answer within a second, and drawing or theory alone take longer
 to load.

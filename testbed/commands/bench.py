@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
 from testbed import FORM
 from testbed.benchmark.catalogue import all_figures
 from testbed.benchmark.figure import Figure
+from testbed.benchmark.header import header
 from testbed.benchmark.neighbours import refuse_busy_host
 from testbed.benchmark.soak import soak, soak_figures
 from testbed.benchmark.table import figure_data, figure_table
@@ -21,6 +22,7 @@ from testbed.errors import UsageError
 from testbed.scenario.quantity import parse_duration_s
 
 NOT_REACHED = 3
+Header: TypeAlias = dict[str, Any] | None  # None: the figures are for people
 FORMS = {
     "compiled": "measured with compiled modules",
     "interpreted": "measured without compiled modules: scripts/compile makes them",
@@ -54,34 +56,31 @@ def bench(
     ] = False,
     json_: JsonFlag = False,
 ) -> None:
-    """Measure what this machine carries; both sides of a ratio in the same run."""
+    """Measure what this machine carries, both sides of a ratio in the same run; 3 where an aim is missed."""
     if verdict and soaked is not None:
         raise UsageError("--verdict and --soak are two measurements: give one of them")
     length_s = 0.0 if soaked is None else _length_s(soaked)
     if not anyway:
         refuse_busy_host()
+    made = header() if json_ else None
     if verdict:
-        _verdict(count, json_)
+        _verdict(count, made)
     elif soaked is not None:
-        _soak(length_s, json_)
+        _soak(length_s, made)
     else:
-        _measure(full, tuple(only or ()), json_)
+        _measure(full, tuple(only or ()), made)
 
 
-def _measure(full: bool, only: Sequence[str], json_: bool) -> None:
+def _measure(full: bool, only: Sequence[str], made: Header) -> None:
     figures = []
     with errors.status("measuring") as status:
         for figure in all_figures(quick=not full, only=only):
             figures.append(figure)
             status.update(f"measured: {figure.name}")
-    if json_:
-        print(json.dumps(figure_data(figures), indent=1))
-    else:
-        console.print(figure_table(figures))
-        console.print(FORMS[FORM])
+    _conclude(figures, made, {})
 
 
-def _verdict(count: int, json_: bool) -> None:
+def _verdict(count: int, made: Header) -> None:
     found = []
     with errors.status(f"{2 * count} runs of {RUN_S:.0f} s") as status:
         for trial in trials(count):
@@ -89,23 +88,24 @@ def _verdict(count: int, json_: bool) -> None:
             status.update(
                 f"{len(found)} of {2 * count} runs, or more where some are repeated; the last, beside {trial.hogs} hogs: {trial.verdict}"
             )
-    if not json_:
+    if made is None:
         console.print(trial_table(found))
-    _conclude(trial_figures(found), json_, {"trials": trial_data(found)})
+    _conclude(trial_figures(found), made, {"trials": trial_data(found)})
 
 
-def _soak(length_s: float, json_: bool) -> None:
+def _soak(length_s: float, made: Header) -> None:
     with errors.status(f"a run of {length_s:.0f} s"):
         growths, ran = soak(length_s)
-    _conclude(soak_figures(growths, ran), json_, {"verdict": ran.summary["verdict"]})
+    _conclude(soak_figures(growths, ran), made, {"verdict": ran.summary["verdict"]})
 
 
-def _conclude(figures: Sequence[Figure], json_: bool, more: dict[str, Any]) -> None:
+def _conclude(figures: Sequence[Figure], made: Header, more: dict[str, Any]) -> None:
     """Print, and end with 3 where an aim was missed."""
-    if json_:
-        print(json.dumps({"figures": figure_data(figures), **more}, indent=1))
+    if made is not None:
+        print(json.dumps({"header": made, "figures": figure_data(figures), **more}, indent=1))
     else:
         console.print(figure_table(figures))
+        console.print(FORMS[FORM])
     raise typer.Exit(NOT_REACHED if any(each.reached is False for each in figures) else 0)
 
 

@@ -45,6 +45,13 @@ def manifest(
         "arms": arms,
         "overrides": [list(each) for each in overrides],
         "command": sys.argv,
+        **surroundings(),
+    }
+
+
+def surroundings() -> dict[str, Any]:
+    """When, by which code, on which machine and with which packages something is run."""
+    return {
         # the one place for the wall clock: when a person started it
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "testbed": __version__,
