@@ -101,10 +101,13 @@ def gather(paths: Iterable[Path], time_scale: float) -> Gathered:
     """
     logs = {path: read_log(path) for path in paths}
     problems = tuple(f"{path.name}: {log.problem}" for path, log in logs.items() if log.problem is not None)
-    tables = {
-        table: {column.name: _joined(list(logs.values()), table, column, time_scale) for column in due}
-        for table, due in LOGGED.items()
-    }
+    tables: dict[str, Rows] = {}
+    for table, due in LOGGED.items():
+        tables[table] = {
+            column.name: _joined(list(logs.values()), table, column, time_scale) for column in due
+        }
+        for log in logs.values():
+            log.columns.pop(table, None)  # or all rows would be in memory twice
     return Gathered(_run_of(logs), tables, problems)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 
 from testbed.record.attempt_table import attempts_table
 from testbed.record.fault_table import faults_table
@@ -38,6 +39,7 @@ def merge_run(folder: ArmFolder, scenario: Scenario, topology: Topology, plan: P
     for name, rows in merged_tables(logs, scenario, topology, plan).items():
         write_table(folder.tables / f"{name}.parquet", name, rows, logs.run)
     write_table(folder.tables / "host.parquet", "host", host_table(folder, scenario.time_scale), logs.run)
+    pa.default_memory_pool().release_unused()  # or reading the tables, which follows, would come on top of it
     return logs.problems
 
 

@@ -59,12 +59,16 @@ def read_table(path: Path, *, numbered: bool = False) -> dict[str, Any]:
         RunError: there is no such file, or it is no Parquet file.
     """
     try:
-        table = pq.read_table(path).unify_dictionaries()
+        with pq.ParquetFile(path) as file:
+            # one by one: to decode all columns at once takes as much memory again as they need
+            return {
+                name: _from_arrow(file.read([name]).unify_dictionaries()[name].combine_chunks(), numbered)
+                for name in file.schema_arrow.names
+            }
     except FileNotFoundError as error:
         raise RunError(f"there is no table {path}") from error
     except (OSError, pa.ArrowInvalid) as error:
         raise RunError(f"could not read the table {path}: {error}") from error
-    return {name: _from_arrow(table[name].combine_chunks(), numbered) for name in table.column_names}
 
 
 def read_run(path: Path) -> dict[str, str]:
