@@ -1,4 +1,4 @@
-"""What this machine carries, measured in a quarter of a minute: timers, speed, a hop, a pipeline, two short runs."""
+"""What this machine carries, measured in some twenty seconds: timers, speed, a hop, a pipeline, three short runs."""
 
 from __future__ import annotations
 
@@ -13,21 +13,23 @@ from testbed.benchmark.neighbours import Clock
 from testbed.benchmark.pipeline import requests_per_s
 from testbed.benchmark.scenes import run, shipped
 from testbed.fitness.check import Check
-from testbed.fitness.scenario_checks import COMFORTABLE, Speed
-from testbed.host.cores import Cores
+from testbed.fitness.footprint import PROCESS_BYTES
+from testbed.fitness.request_cost import RequestCost
+from testbed.fitness.scenario_checks import COMFORTABLE, IDLE_CPU, Speed
+from testbed.host.machine import Machine
 from testbed.host.speed import SpeedGauge
 from testbed.scenario.quantity import format_s
-from testbed.theory.caution import BUSY_MESSAGES_PER_S
+from testbed.theory.process_load import BUSY_MESSAGES_PER_S
 
 TIMER_S = 0.003  # a sleep that is timed
 CALIBRATION_S = 1.5
 PIPELINE_S = 1.0
 LINK_RUN_S = 2.5
-LOAD_RUN_S, LOAD_PER_S = 2.5, 4_000
+LOAD_RUN_S = 2.5
+LOADS_PER_S = (4_000, 10_000)  # a request costs less at the higher one
 HOPS = 4  # of a request in the bare pipeline: there and back over two links
 QUIET_OTHERS = 0.15  # cores
 NOTED_SLOW = 0.01  # share of the time
-PROCESS_BYTES = 6e6
 Step = Callable[[str], None]
 
 
@@ -56,8 +58,7 @@ class Capability(NamedTuple):
         link: lateness of a link of 20 ms at 1,000 messages a second.
         hop: lateness of a link without delay, which is its transport.
         start_s: from the first fork until all are greeted.
-        request_cpu_s: processor time of a request at 4,000 a second.
-        requests_per_s: that the cores then carry, with the room that queues of runnable processes need.
+        cost: processor time of a request at 4,000 and at 10,000 a second.
     """
 
     calibration: Calibration
@@ -65,8 +66,7 @@ class Capability(NamedTuple):
     link: LinkLateness
     hop: LinkLateness
     start_s: float
-    request_cpu_s: float
-    requests_per_s: float
+    cost: RequestCost
 
     @property
     def smallest_delay_s(self) -> float:
@@ -78,8 +78,7 @@ class Capability(NamedTuple):
         """What scenarios are held against."""
         overshoot_s = self.calibration.overshoot_s
         return Speed(
-            self.requests_per_s,
-            self.request_cpu_s,
+            self.cost,
             max(self.link.p99_s, self.hop.p99_s, float(np.quantile(overshoot_s, 0.99))),
             max(self.link.max_s, self.hop.max_s, float(overshoot_s.max())),
         )
@@ -97,15 +96,15 @@ def calibrate(seconds: float = CALIBRATION_S) -> Calibration:
     return Calibration(np.array(overshoots_s), slow.largest, slow.slow_fraction, clock.load().busy_cores)
 
 
-def measure(cores: Cores, on_step: Step) -> Capability:
+def measure(on_step: Step) -> Capability:
     """All of it.
 
     Args:
-        cores: that may be used.
         on_step: told what is being measured.
 
     Raises:
         RunError: a process failed.
+        InterruptError: the user stopped it.
     """
     on_step("timers and speed")
     calibration = calibrate()
@@ -114,24 +113,26 @@ def measure(cores: Cores, on_step: Step) -> Capability:
     on_step("a link of 20 ms")
     linked = run(shipped("injection.yaml", duration_s=LINK_RUN_S))
     links = link_lateness(linked.tables["lateness"])
-    on_step(f"{LOAD_PER_S} requests a second")
-    changes = [("roots.load.traffic.0.rate", f"{LOAD_PER_S} /s")]
-    loaded = run(shipped("throughput.yaml", changes, LOAD_RUN_S))
-    request_cpu_s = loaded.cpu_s / max(loaded.completed, 1)
+    loaded = []
+    for rate in LOADS_PER_S:
+        on_step(f"{rate} requests a second")
+        changes = [("roots.load.traffic.0.rate", f"{rate} /s")]
+        loaded.append(run(shipped("throughput.yaml", changes, LOAD_RUN_S)))
+    low_s, high_s = (each.cpu_s / max(each.completed, 1) for each in loaded)
     return Capability(
         calibration,
         pipeline_per_s,
         _of(links, "root.load", "request"),
         _of(links, "a/leaf-1", "request"),
-        loaded.outcome.start_s,
-        request_cpu_s,
-        COMFORTABLE * cores.usable / request_cpu_s,
+        loaded[0].outcome.start_s,
+        RequestCost(LOADS_PER_S[0], low_s, LOADS_PER_S[1], high_s),
     )
 
 
-def measured_checks(found: Capability, cores: Cores, memory_bytes: float) -> list[Check]:
+def measured_checks(found: Capability, machine: Machine) -> list[Check]:
     """The measurements as lines; warnings where they are not those of a quiet machine."""
-    calibration = found.calibration
+    calibration, cost = found.calibration, found.cost
+    carried_per_s = cost.rate_per_s(COMFORTABLE * machine.cores.usable)
     p50_s, p99_s = np.quantile(calibration.overshoot_s, [0.5, 0.99])
     return [
         _others(calibration),
@@ -143,18 +144,33 @@ def measured_checks(found: Capability, cores: Cores, memory_bytes: float) -> lis
             f"p50 {format_s(found.link.p50_s)}, p99 {format_s(found.link.p99_s)}",
         ),
         Check("smallest trustworthy delay", format_s(found.smallest_delay_s)),
-        Check("messages, bare pipeline", f"{HOPS * found.pipeline_per_s:,.0f} /s"),
         Check(
             "requests, records on",
-            f"{found.requests_per_s:,.0f} /s ({1e6 * found.request_cpu_s:.0f} us of CPU each)",
+            f"{carried_per_s:,.0f} /s ({1e6 * cost.low_cpu_s:.0f} us of CPU each at {cost.low_per_s:,.0f} /s, "
+            f"{1e6 * cost.high_cpu_s:.0f} at {cost.high_per_s:,.0f})",
         ),
         Check(
-            "processes",
-            f"{memory_bytes / PROCESS_BYTES:,.0f} by memory, of which {4 * cores.usable:.0f} may handle "
-            f"{BUSY_MESSAGES_PER_S:,.0f} messages/s",
+            "messages, records on",
+            f"{HOPS * carried_per_s:,.0f} /s (a bare pipeline: {HOPS * found.pipeline_per_s:,.0f})",
         ),
+        _processes(machine),
         Check("start of seven processes", format_s(found.start_s)),
     ]
+
+
+def _processes(machine: Machine) -> Check:
+    """How many there may be, by what there is least of; none that waits is free of charge."""
+    cores = machine.cores.usable
+    most = {
+        "memory": machine.memory_bytes / PROCESS_BYTES,
+        "the processor time of idling": COMFORTABLE * cores / IDLE_CPU,
+        "ulimit -u": machine.processes,
+    }
+    least = min(most, key=lambda name: most[name])
+    return Check(
+        "processes",
+        f"{most[least]:,.0f} by {least}, of which {4 * cores:.0f} may handle {BUSY_MESSAGES_PER_S:,.0f} messages/s",
+    )
 
 
 def _others(calibration: Calibration) -> Check:

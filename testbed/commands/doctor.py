@@ -11,7 +11,16 @@ import typer
 
 from testbed.benchmark.baseline import measure_baseline
 from testbed.benchmark.capability import measure, measured_checks
-from testbed.commands.options import ArmNames, JsonFlag, Overrides, Seed, console, errors
+from testbed.commands.options import (
+    ArmNames,
+    JsonFlag,
+    Overrides,
+    Seed,
+    TimeScale,
+    console,
+    errors,
+    with_time_scale,
+)
 from testbed.fitness.check import Check
 from testbed.fitness.footprint import Footprint, footprint
 from testbed.fitness.machine_checks import machine_checks
@@ -31,17 +40,19 @@ def doctor(
     arm: ArmNames = None,
     seed: Seed = None,
     overrides: Overrides = None,
+    time_scale: TimeScale = None,
     json_: JsonFlag = False,
 ) -> None:
-    """Tell what this machine can carry, in a quarter of a minute, and whether a scenario fits; 4 where it does not."""
-    arms = load_file(scenario, overrides, seed, arm).arms if scenario is not None else {}
+    """Tell what this machine can carry, in some twenty seconds, and whether a scenario fits; 4 where it does not."""
+    words = with_time_scale(overrides, time_scale)
+    arms = load_file(scenario, words, seed, arm).arms if scenario is not None else {}
     needs = {name: footprint(each) for name, each in arms.items()}
     machine = look_at_machine(RUNS)
     with errors.status("measuring") as status:
-        found = measure(machine.cores, lambda what: status.update(f"measuring: {what}"))
+        found = measure(lambda what: status.update(f"measuring: {what}"))
     tables: dict[str, list[Check]] = {
         "machine": machine_checks(machine),
-        "measured": measured_checks(found, machine.cores, machine.memory_bytes),
+        "measured": measured_checks(found, machine),
     }
     scales = []
     for each, names in _alike(needs).items():

@@ -22,3 +22,11 @@ Overrides = Annotated[
 ]
 Seed = Annotated[int | None, typer.Option(help="Another seed.", min=0)]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+TimeScale = Annotated[
+    float | None, typer.Option("--time-scale", help="Another time scale: 2 doubles every duration.")
+]
+
+
+def with_time_scale(overrides: list[str] | None, time_scale: float | None) -> list[str]:
+    """The overrides, with that of the time scale behind them where one is given."""
+    return [*(overrides or ()), *([f"time_scale={time_scale}"] if time_scale is not None else [])]

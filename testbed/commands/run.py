@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from testbed.campaign import Orders, run_folder, run_scales, run_seeds
-from testbed.commands.options import ArmNames, Overrides, Seed, console
+from testbed.commands.options import ArmNames, Overrides, Seed, TimeScale, console, with_time_scale
 from testbed.errors import UsageError
 from testbed.experiment import new_folder, refuse_oracles
 from testbed.scenario.quantity import parse_duration_s
@@ -37,9 +37,7 @@ def run(
     seed: Seed = None,
     overrides: Overrides = None,
     duration: DurationText = None,
-    time_scale: Annotated[
-        float | None, typer.Option("--time-scale", help="Another time scale: 2 doubles every duration.")
-    ] = None,
+    time_scale: TimeScale = None,
     repeat: Annotated[int, typer.Option(help="Run this many seeds, one after the other.", min=1)] = 1,
     strict: Annotated[
         bool, typer.Option("--strict", help="A suspect run fails like an invalid one.")
@@ -64,7 +62,7 @@ def run(
     ] = False,
 ) -> None:
     """Run every arm of a scenario: progress, then a table, the verdict and figures."""
-    words = [*(overrides or ()), *([f"time_scale={time_scale}"] if time_scale is not None else [])]
+    words = with_time_scale(overrides, time_scale)
     if check_scale and (scenario.is_dir() or repeat > 1 or check_spread):
         raise UsageError("--check-scale takes one scenario file, no --repeat and no --check-spread")
     orders = Orders(

@@ -10,8 +10,8 @@ from testbed.scenario.process_map import process_map
 from testbed.scenario.quantity import format_s
 from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import leaf_policy
-from testbed.theory.caution import reports_per_s
 from testbed.theory.path_delays import PathDelay, PathDelays
+from testbed.theory.process_load import reports_per_s
 from testbed.theory.resolved_arm import ResolvedArm
 from testbed.traffic.capacity import allowed_cells, line_rates
 

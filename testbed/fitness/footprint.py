@@ -1,7 +1,6 @@
 """What a live run of a scenario will need of the machine, found before anything starts; in wall time.
 
-The traffic is taken to divide over the cells by their capacity, at mean rates; messages of probes, polls and
-retries come on top.
+The traffic is taken to divide over the cells by their capacity, at mean rates.
 """
 
 from __future__ import annotations
@@ -12,14 +11,17 @@ from testbed.analysis.limits import Limit, lateness_limit
 from testbed.record.run_folder import file_name
 from testbed.scenario.process_map import homes, process_map
 from testbed.scenario.schema import Scenario
-from testbed.scenario.topology import Topology, build_topology, root_name
-from testbed.theory.caution import BUSY_MESSAGES_PER_S, reports_per_s
+from testbed.scenario.topology import Topology, build_topology
 from testbed.theory.operating_point import at_capacity_split, demand
 from testbed.theory.path_delays import PathDelays
+from testbed.theory.process_load import BUSY_MESSAGES_PER_S, process_rates, reports_per_s
 
 BYTES_PER_REQUEST = 400.0  # logs and tables together: 280 were seen with sampled decisions
 BYTES_PER_REPORT = 250.0
 PROCESS_BYTES = 6e6  # of its own; the plan is shared
+MERGED_BYTES_PER_REQUEST = (
+    850.0  # of memory, for the plan and for merging and analysing: 0.85 GB of a million were seen
+)
 
 
 class Footprint(NamedTuple):
@@ -27,14 +29,14 @@ class Footprint(NamedTuple):
 
     Attributes:
         processes: of nodes.
-        messages_per_s: (process, messages that it handles, in and planned).
+        messages_per_s: (process, messages that it handles, as `theory.process_load` counts them).
         requests_per_s: mean rate.
         reports_per_s: frames.
         most_peers: processes that one process exchanges messages with, at most.
         longest_name: of a socket, bytes.
         transport: ipc or tcp.
         disk_bytes: of logs and tables.
-        memory_bytes: of all processes' own.
+        memory_bytes: of all processes' own, with the plan and the merging of its requests.
         limit: p99 of lateness that makes the run invalid.
         smallest_delay_s: of a link; infinite where none has any.
         time_scale: of the scenario.
@@ -75,15 +77,6 @@ def footprint(scenario: Scenario) -> Footprint:
     topology = build_topology(scenario)
     scale = scenario.time_scale
     wanted = demand(scenario, PathDelays(topology))
-    rates = dict.fromkeys(topology.nodes, 0.0)
-    for (root, _), rate in zip(wanted.lines, wanted.rates_per_s.tolist(), strict=True):
-        rates[root_name(root)] += 2.0 * rate / scale  # arrival and reply
-    for cell in at_capacity_split(wanted).cells:
-        words = scenario.cells[cell.cell]
-        for leaf in topology.leaves[cell.cell]:
-            rates[leaf] += 2.0 * cell.rate_per_s / scale / words.leaf.count  # request and reply
-        for server in topology.servers[cell.cell]:
-            rates[server] += cell.rate_per_s / scale / words.servers
     processes = process_map(scenario, topology)
     requests_per_s = float(wanted.rates_per_s.sum()) / scale
     reports = reports_per_s(scenario, topology) / scale
@@ -91,14 +84,14 @@ def footprint(scenario: Scenario) -> Footprint:
     delays = [link.effect.delay_s * scale for link in topology.links if link.effect.delay_s > 0.0]
     return Footprint(
         len(processes),
-        tuple((name, sum(rates[node] for node in nodes)) for name, nodes in processes.items()),
+        tuple(process_rates(scenario, topology, wanted, at_capacity_split(wanted).cells).items()),
         requests_per_s,
         reports,
         _most_peers(topology, processes),
         max(len(file_name(name).encode()) for name in processes),
         scenario.live.transport,
         duration_s * (requests_per_s * BYTES_PER_REQUEST + reports * BYTES_PER_REPORT),
-        len(processes) * PROCESS_BYTES,
+        len(processes) * PROCESS_BYTES + duration_s * requests_per_s * MERGED_BYTES_PER_REQUEST,
         lateness_limit(scenario, topology),
         min(delays, default=float("inf")),
         scale,

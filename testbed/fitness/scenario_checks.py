@@ -7,6 +7,7 @@ from typing import NamedTuple
 from testbed.analysis.limits import STALL_FLOOR, SUSPECT_FRACTION
 from testbed.fitness.check import Check, held_against
 from testbed.fitness.footprint import Footprint
+from testbed.fitness.request_cost import RequestCost
 from testbed.host.machine import Machine
 from testbed.runtime.sockets import PATH_BYTES
 from testbed.scenario.quantity import format_s
@@ -19,27 +20,28 @@ SOCKET_CAP = 65_535  # of a ZeroMQ context, whose default of 1,023 is raised to 
 PATH_REST = len("/testbed-12345678/.99.ipc")
 REPORT_CPU_S = 60e-6  # of both ends, while wake-ups are not shared
 IDLE_CPU = 0.005  # of a core, of a process that waits
-COMFORTABLE = 0.7  # of the cores, and of the rate measured: beyond it queues of runnable processes build up
+COMFORTABLE = (
+    0.7  # of the cores, and of the rate that they carry: beyond it queues of runnable processes build up
+)
 
 
 class Speed(NamedTuple):
     """What was measured of the machine.
 
     Attributes:
-        requests_per_s: that it carries through root, leaf, server and back.
-        request_cpu_s: processor time of a request, all processes together.
+        cost: processor time of a request through root, leaf, server and back.
         lateness_p99_s: the largest of what was tried: a link of 20 ms, a hop without delay, a timer.
         longest_s: the largest lateness seen of these.
     """
 
-    requests_per_s: float
-    request_cpu_s: float
+    cost: RequestCost
     lateness_p99_s: float
     longest_s: float
 
-    def cores(self, needs: Footprint) -> float:
-        """Cores that the messages of a scenario keep busy; its processes use `IDLE_CPU` each besides."""
-        return needs.requests_per_s * self.request_cpu_s + needs.reports_per_s * REPORT_CPU_S
+
+def cores_of_reports(needs: Footprint) -> float:
+    """Cores that the reports of a scenario keep busy."""
+    return needs.reports_per_s * REPORT_CPU_S
 
 
 def cheap_checks(needs: Footprint, machine: Machine) -> list[Check]:
@@ -67,7 +69,7 @@ def cheap_checks(needs: Footprint, machine: Machine) -> list[Check]:
             machine.memory_bytes / 1e6,
             needs.memory_bytes / 1e6,
             "MB",
-            "group nodes with processes:",
+            "group nodes with processes:, or a shorter duration",
             comfortable=COMFORTABLE,
         ),
         held_against(
@@ -105,13 +107,8 @@ def cheap_checks(needs: Footprint, machine: Machine) -> list[Check]:
 
 def speed_checks(needs: Footprint, machine: Machine, speed: Speed) -> list[Check]:
     """What the measured speed has to say."""
-    cores = speed.cores(needs) + needs.processes * IDLE_CPU
-    advice = "raise time_scale, or lower the rates"
     return [
-        held_against("cores in use", machine.cores.usable, cores, "cores", advice, comfortable=COMFORTABLE),
-        held_against(
-            "requests", speed.requests_per_s, needs.requests_per_s, "/s", advice, comfortable=COMFORTABLE
-        ),
+        *_capacity(needs, machine.cores.usable, speed.cost),
         _stall(needs, speed),
         _lateness(needs, speed),
     ]
@@ -123,6 +120,26 @@ def warnings(checks: list[Check]) -> list[str]:
         f"{each.name}: {each.has}{f', {each.needs} needed' if each.needs else ''}: {each.advice}"
         for each in checks
         if each.word in ("warning", "does not fit")
+    ]
+
+
+def _capacity(needs: Footprint, usable: float, cost: RequestCost) -> list[Check]:
+    """Cores and requests: a rate above those that were measured does not fit only where it cannot by any account."""
+    rate = needs.requests_per_s
+    besides = cores_of_reports(needs) + needs.processes * IDLE_CPU
+    cores, carried = cost.cores(rate) + besides, cost.rate_per_s(usable)
+    least = cost.least_cores(rate)
+    advice = "raise time_scale, or lower the rates"
+    checks = (
+        (
+            held_against("cores in use", usable, cores, "cores", advice, comfortable=COMFORTABLE),
+            least + besides,
+        ),
+        (held_against("requests", carried, rate, "/s", advice, comfortable=COMFORTABLE), least),
+    )
+    return [
+        check._replace(word="warning") if check.word == "does not fit" and needed <= usable else check
+        for check, needed in checks
     ]
 
 

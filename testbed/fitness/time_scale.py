@@ -12,10 +12,10 @@ import math
 from testbed.analysis.limits import STALL_FLOOR, round_scale
 from testbed.fitness.check import Check
 from testbed.fitness.footprint import Footprint
-from testbed.fitness.scenario_checks import COMFORTABLE, IDLE_CPU, Speed
+from testbed.fitness.scenario_checks import COMFORTABLE, IDLE_CPU, Speed, cores_of_reports
 from testbed.host.machine import Machine
 from testbed.scenario.quantity import format_s
-from testbed.theory.caution import BUSY_MESSAGES_PER_S
+from testbed.theory.process_load import BUSY_MESSAGES_PER_S
 
 
 def least_scales(needs: Footprint, machine: Machine, speed: Speed) -> dict[str, float]:
@@ -24,10 +24,11 @@ def least_scales(needs: Footprint, machine: Machine, speed: Speed) -> dict[str, 
     rates = sorted((rate for _, rate in needs.messages_per_s), reverse=True)
     one_too_many = rates[int(cores)] if len(rates) > cores else 0.0
     free_cores = COMFORTABLE * cores - needs.processes * IDLE_CPU
+    reports, rate = cores_of_reports(needs), needs.requests_per_s
     return {
         "busy processes": scale * one_too_many / BUSY_MESSAGES_PER_S,
-        "cores in use": scale * speed.cores(needs) / free_cores if free_cores > 0.0 else math.inf,
-        "requests": scale * needs.requests_per_s / (COMFORTABLE * speed.requests_per_s),
+        "cores in use": scale / speed.cost.share(rate, reports, free_cores) if free_cores > 0.0 else math.inf,
+        "requests": scale * rate / (COMFORTABLE * speed.cost.rate_per_s(cores)),
         "longest wait": STALL_FLOOR.least_scale(speed.longest_s, scale),
         "lateness p99 of a link": max(
             needs.limit.least_scale(speed.lateness_p99_s, scale),

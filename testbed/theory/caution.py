@@ -11,10 +11,11 @@ from testbed.links.delay import mean_delay_s
 from testbed.scenario.policy_words import FlowPolicy
 from testbed.scenario.quantity import format_s
 from testbed.scenario.schema import Scenario
-from testbed.scenario.topology import Effect, Topology, leaf_policy, oracles_of, reads_reports, reports_of
+from testbed.scenario.topology import Effect, Topology, reports_of
 from testbed.scenario.view_words import ViewWords
 from testbed.theory.fault_cautions import fault_cautions
 from testbed.theory.feedback import Feedback, acts_on_reports, interval_s, is_memoryless_enough
+from testbed.theory.live_cautions import live_cautions
 from testbed.theory.operating_point import Demand, OperatingPoint
 from testbed.theory.path_delays import PathDelays
 from testbed.theory.resilience_cautions import resilience_cautions
@@ -23,8 +24,6 @@ from testbed.traffic.capacity import cell_profile, line_rates, peak_rates
 MOST_LOAD = (
     0.95  # of capacity: beyond, waits grow without measure and small errors of a share overload a cell
 )
-MOST_REPORTS_PER_S = 5_000.0  # frames; each is a wake-up and a row (speed.md, measured on 2 cores)
-BUSY_MESSAGES_PER_S = 4_000.0  # about 60 us of CPU each while wake-ups are not shared: a quarter of a core
 LEAST_LOOPS_OF_WARMUP = 3.0
 NOTICED = 0.01  # a cut that moves the mean delay by more than this is worth a word
 MOST_STEP = 0.5  # of the critical step: noise tips small systems at 0.1 to 0.5 of it (measures.md, section 5)
@@ -52,20 +51,10 @@ def cautions(
         *_of_limits(scenario, delays),
         *_of_jitter(topology),
         *_of_warmup(scenario, loops),
-        *_of_processes(scenario, topology, wanted, optimum, cores),
+        *live_cautions(scenario, topology, wanted, optimum, cores),
         *resilience_cautions(scenario),
         *fault_cautions(scenario, topology),
     )
-
-
-def reports_per_s(scenario: Scenario, topology: Topology) -> float:
-    """Report frames per second of scenario time: leaves to roots, and servers to leaves that read them."""
-    total = 0.0
-    for name, cell in scenario.cells.items():
-        total += len(topology.leaves[name]) * len(scenario.roots) / reports_of(scenario, name).every
-        if reads_reports(leaf_policy(scenario, name)):
-            total += cell.servers * cell.leaf.count / cell.server_reports.every
-    return total
 
 
 def _of_plan(planned: int) -> Iterator[str]:
@@ -244,36 +233,3 @@ def _of_warmup(scenario: Scenario, loops: list[Feedback]) -> Iterator[str]:
             f"the warm-up, {format_s(scenario.warmup)}, is shorter than {LEAST_LOOPS_OF_WARMUP:.0f} loop delays"
             f" ({format_s(LEAST_LOOPS_OF_WARMUP * longest_s)}): what is measured includes the start"
         )
-
-
-def _of_processes(
-    scenario: Scenario, topology: Topology, wanted: Demand, optimum: OperatingPoint, cores: int
-) -> Iterator[str]:
-    for oracle in oracles_of(scenario):
-        yield f"live: {oracle} is an oracle, which the virtual engine alone can have: run with --engine virtual"
-    reports = reports_per_s(scenario, topology) / scenario.time_scale
-    if reports > MOST_REPORTS_PER_S:
-        yield (
-            f"live: {reports:.4g} reports a second of wall time, above {MOST_REPORTS_PER_S:.0f}:"
-            " each is a wake-up; report less often or through fewer leaves"
-        )
-    busy = _busy_processes(scenario, wanted, optimum)
-    if busy > cores:
-        yield (
-            f"live: {busy} processes handle more than {BUSY_MESSAGES_PER_S:.0f} messages a second, on"
-            f" {cores} {'core' if cores == 1 else 'cores'}: expect lateness; raise time_scale or lower the rates"
-        )
-
-
-def _busy_processes(scenario: Scenario, wanted: Demand, optimum: OperatingPoint) -> int:
-    """Processes that receive more messages a second of wall time than keep a quarter of a core busy."""
-    rates: dict[str, float] = dict.fromkeys(scenario.roots, 0.0)
-    for (root, _), rate in zip(wanted.lines, wanted.rates_per_s.tolist(), strict=True):
-        rates[root] += rate
-    # A root meets each request twice (arrival, reply), a leaf twice (request, reply), a server once.
-    loads = [2.0 * rate for rate in rates.values()]
-    for cell in optimum.cells:
-        words = scenario.cells[cell.cell]
-        loads += [2.0 * cell.rate_per_s / words.leaf.count] * words.leaf.count
-        loads += [cell.rate_per_s / words.servers] * words.servers
-    return sum(load / scenario.time_scale > BUSY_MESSAGES_PER_S for load in loads)

@@ -12,6 +12,7 @@ from testbed.fitness.at_start import start_warnings
 from testbed.fitness.check import held_against
 from testbed.fitness.footprint import Footprint, footprint
 from testbed.fitness.machine_checks import machine_checks
+from testbed.fitness.request_cost import RequestCost
 from testbed.fitness.scenario_checks import Speed, cheap_checks, speed_checks, warnings
 from testbed.host.cores import Cores
 from testbed.host.machine import Machine, look_at_machine
@@ -20,22 +21,23 @@ from tests.fitness.made_machine import MACHINE
 from tests.host.layouts import put, write
 
 NEEDS = footprint(made_scenario())
-SPEED = Speed(requests_per_s=10_000.0, request_cpu_s=100e-6, lateness_p99_s=0.0003, longest_s=0.002)
+COST = RequestCost(4_000.0, 140e-6, 10_000.0, 100e-6)
+SPEED = Speed(COST, lateness_p99_s=0.0003, longest_s=0.002)
 
 
 def words_of(machine: Machine, needs: Footprint = NEEDS) -> dict[str, str]:
     return {each.name: each.word for each in [*machine_checks(machine), *cheap_checks(needs, machine)]}
 
 
-def test_a_scenario_needs_a_process_a_node_and_twice_its_rate_in_messages() -> None:
-    """Three roots of 300 requests a second, three cells of 4, 3 and 2 servers."""
+def test_a_scenario_needs_a_process_a_node_and_messages_for_requests_and_reports() -> None:
+    """Three roots of 300 requests a second, three cells of 4, 3 and 2 servers, 10 reports a second from each to each."""
     rates = dict(NEEDS.messages_per_s)
 
     assert NEEDS.processes == 3 + 3 + 9
     assert NEEDS.requests_per_s == pytest.approx(900.0)
-    assert rates["root.west"] == pytest.approx(600.0)
+    assert rates["root.west"] == pytest.approx(600.0 + 30.0)
     leaves = [rates[f"{cell}/leaf-1"] for cell in ("us", "eu", "asia")]
-    assert leaves == pytest.approx([800.0, 600.0, 400.0])
+    assert leaves == pytest.approx([830.0, 630.0, 430.0])
     assert rates["us/server-1"] == pytest.approx(100.0)
     assert NEEDS.most_peers == 3 + 4  # of the leaf of the us: roots and servers
     assert NEEDS.smallest_delay_s == pytest.approx(0.02)
@@ -71,7 +73,7 @@ def test_a_roomy_machine_fits_and_says_nothing() -> None:
         ({"tells_pressure": False}, "CPU pressure", "unknown"),
         ({"disk_bytes": 1_000_000}, "disk", "does not fit"),
         ({"memory_bytes": 50_000_000}, "memory", "does not fit"),
-        ({"memory_bytes": 100_000_000}, "memory", "warning"),
+        ({"memory_bytes": 130_000_000}, "memory", "warning"),
         ({"processes": 10.0}, "processes", "does not fit"),
         ({"descriptors": 40.0}, "open files of a process", "does not fit"),
         ({"temporary": Path("/" + "x" * 90)}, "ipc path", "does not fit"),
@@ -102,10 +104,10 @@ def test_more_busy_processes_than_cores_are_warned_of() -> None:
     ("speed", "name", "word"),
     [
         (SPEED, "requests", "fits"),
-        (SPEED._replace(requests_per_s=1_000.0), "requests", "warning"),
-        (SPEED._replace(requests_per_s=800.0), "requests", "does not fit"),
-        (SPEED._replace(request_cpu_s=0.0015), "cores in use", "warning"),
-        (SPEED._replace(request_cpu_s=0.003), "cores in use", "does not fit"),
+        (SPEED._replace(cost=COST._replace(low_cpu_s=0.0018)), "requests", "warning"),
+        (SPEED._replace(cost=COST._replace(low_cpu_s=0.003)), "requests", "does not fit"),
+        (SPEED._replace(cost=COST._replace(low_cpu_s=0.0015)), "cores in use", "warning"),
+        (SPEED._replace(cost=COST._replace(low_cpu_s=0.003)), "cores in use", "does not fit"),
         (SPEED._replace(longest_s=0.06), "longest wait", "warning"),
         (SPEED._replace(lateness_p99_s=0.0015), "lateness p99 of a link", "warning"),
         (SPEED._replace(lateness_p99_s=0.0021), "lateness p99 of a link", "does not fit"),
@@ -116,6 +118,28 @@ def test_a_scenario_is_held_against_the_measured_speed(speed: Speed, name: str, 
 
     assert checks[name].word == word
     assert bool(checks[name].advice) == (word != "fits")
+
+
+@pytest.mark.parametrize(
+    ("rate", "word"), [(9_000.0, "fits"), (18_000.0, "warning"), (60_000.0, "does not fit")]
+)
+def test_beyond_the_rates_that_were_measured_only_what_fits_by_no_account_does_not_fit(
+    rate: float, word: str
+) -> None:
+    """By the line of the measurements 1.6, 2.5 and 4.7 cores at 18,000, 30,000 and 60,000 a second; at least 1.5 and 2.2."""
+    checks = {
+        each.name: each.word
+        for each in speed_checks(NEEDS._replace(requests_per_s=rate, reports_per_s=0.0), MACHINE, SPEED)
+    }
+
+    assert (checks["cores in use"], checks["requests"]) == (word, word)
+
+
+def test_memory_is_needed_for_every_request_too() -> None:
+    """Of 900 a second: for the plan, and for merging what came of it."""
+    longer = footprint(made_scenario(duration="40 s"))
+
+    assert longer.memory_bytes - NEEDS.memory_bytes == pytest.approx(18_000 * 850.0)
 
 
 def test_a_link_shorter_than_the_lateness_is_warned_of() -> None:

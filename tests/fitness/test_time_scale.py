@@ -10,13 +10,15 @@ import pytest
 from testbed.analysis.limits import SUSPECT_FRACTION, Limit
 from testbed.fitness.check import Check
 from testbed.fitness.footprint import footprint
+from testbed.fitness.request_cost import RequestCost
 from testbed.fitness.scenario_checks import Speed, cheap_checks, speed_checks
 from testbed.fitness.time_scale import advised_scale, least_scales, scale_check
 from testbed.host.cores import Cores
 from tests.analysis.made_arms import made_scenario
 from tests.fitness.made_machine import MACHINE
 
-SPEED = Speed(requests_per_s=10_000.0, request_cpu_s=100e-6, lateness_p99_s=0.0003, longest_s=0.002)
+COST = RequestCost(4_000.0, 140e-6, 10_000.0, 100e-6)
+SPEED = Speed(COST, lateness_p99_s=0.0003, longest_s=0.002)
 LATENESSES_S = (0.0001, 0.0009, 0.0011, 0.003, 0.02, 0.3)
 SHORT = [{"from": "root.*", "to": "cell.*", "path": "request", "delay": "1.5 ms"}]
 
@@ -64,14 +66,12 @@ def test_a_later_host_is_never_given_a_smaller_scale(time_scale: float, links: l
         {"lateness_p99_s": 0.005},
         {"lateness_p99_s": 0.07},
         {"longest_s": 0.4},
-        {"request_cpu_s": 0.01},
-        {"requests_per_s": 90.0},
+        {"cost": COST._replace(low_cpu_s=0.01)},
+        {"cost": RequestCost(100.0, 0.01, 10_000.0, 0.008)},
     ],
 )
 @pytest.mark.parametrize("time_scale", [0.2, 1.0])
-def test_the_advised_scale_is_enough_and_half_of_it_is_not(
-    change: dict[str, float], time_scale: float
-) -> None:
+def test_the_advised_scale_is_enough_and_half_of_it_is_not(change: dict[str, Any], time_scale: float) -> None:
     speed = SPEED._replace(**change)
     scale = advised(speed, time_scale)
 
