@@ -16,6 +16,7 @@ from testbed.benchmark.baseline import Baseline
 from testbed.benchmark.capability import Calibration, Capability, measured_checks
 from testbed.commands import doctor
 from testbed.fitness.request_cost import RequestCost
+from testbed.links.lateness import BIN_COUNT
 from tests.fitness.made_machine import MACHINE
 
 SCENARIO = """
@@ -34,7 +35,8 @@ BASELINE = Baseline("root -> leaf (request)", 4e-5, 2e-4, 0.001)
 
 
 def capability(p99_s: float = 0.0003, others: float = 0.05, slow: float = 0.0) -> Capability:
-    link = LinkLateness("root.load", "a/leaf-1", "request", 2500, 6e-5, p99_s, p99_s, 0.001)
+    bins = np.zeros(BIN_COUNT, dtype=np.int64)
+    link = LinkLateness("root.load", "a/leaf-1", "request", 2500, 6e-5, p99_s, p99_s, 0.001, bins)
     calibration = Calibration(np.linspace(0.0, 1e-4, 100), 1.0 + 9 * (slow > 0), slow, others)
     return Capability(calibration, 20_000.0, link, link._replace(p50_s=4e-5), 0.2, COST)
 
