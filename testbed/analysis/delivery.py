@@ -21,6 +21,7 @@ from scipy.stats import binom
 from testbed.analysis.hops import Hop
 from testbed.analysis.lateness import LEAST_MESSAGES
 from testbed.analysis.limits import Finding
+from testbed.analysis.reason import WHOLE_RUN, Places, reason
 from testbed.analysis.records import Floats, Table, row_count
 from testbed.links.delay import delay_quantile, mean_delay_s
 from testbed.scenario.link_words import JITTERS
@@ -32,6 +33,9 @@ MEAN_ERRORS = 6.0  # standard errors by which a mean may differ
 LEAST_FOR_MEAN = 1000  # messages: of fewer, a mean of skewed delays is no normal variable
 LATE_PART = 0.01  # of the messages may be later than the p99 of the lateness
 ROUNDING_S = 1e-6
+SAME_DRAWS = (
+    "compare testbed show --links of the same seed under --engine virtual, where the draws are the same"
+)
 _GRID = 4096  # fractions at which quantiles are averaged
 _HEAVY = ("pareto", "lognormal")  # whose means converge too slowly for a bound by standard errors
 
@@ -46,6 +50,9 @@ class Delivered(NamedTuple):
         delivered_s: the same of the messages.
         beyond: by how much the worst order statistic leaves its band, as a share of the messages; 0: none does.
         width: of the band, as a share of the messages.
+        from_s: when the first of them was sent.
+        until_s: when the last of them was.
+        target: the node that receives; empty of a pool, whose name says where it ends.
     """
 
     name: str
@@ -54,6 +61,9 @@ class Delivered(NamedTuple):
     delivered_s: tuple[float, float, float]
     beyond: float
     width: float
+    from_s: float
+    until_s: float
+    target: str
 
 
 def delivered_delays(hops: Iterable[Hop]) -> list[Delivered]:
@@ -62,7 +72,7 @@ def delivered_delays(hops: Iterable[Hop]) -> list[Delivered]:
     return [_delivered(hop, MISTAKE / len(counted)) for hop in counted]
 
 
-def delivery_findings(delivered: Iterable[Delivered]) -> Iterator[Finding]:
+def delivery_findings(delivered: Iterable[Delivered], places: Places) -> Iterator[Finding]:
     """The link that is furthest from what was asked."""
     off = [each for each in delivered if each.beyond > 0.0]
     if off:
@@ -71,9 +81,15 @@ def delivery_findings(delivered: Iterable[Delivered]) -> Iterator[Finding]:
         (_, asked_p50_s, asked_p99_s), (_, p50_s, p99_s) = worst.asked_s, worst.delivered_s
         yield Finding(
             "invalid",
-            f"delivered delay: on {worst.name} p50 {format_s(p50_s)} and p99 {format_s(p99_s)} over {worst.messages} "
-            f"messages, where {format_s(asked_p50_s)} and {format_s(asked_p99_s)} are asked for; chance leaves the band of "
-            f"{worst.width:.1%} once in a million runs{more}",
+            reason(
+                "delivered delay",
+                f"on {worst.name} p50 {format_s(p50_s)} and p99 {format_s(p99_s)} over {worst.messages} messages, where "
+                f"{format_s(asked_p50_s)} and {format_s(asked_p99_s)} are asked for (chance leaves the band of "
+                f"{worst.width:.1%} once in a million runs){more}",
+                process=places.process(worst.target),
+                when=f"sent from {worst.from_s:.3f} to {worst.until_s:.3f} s",
+                advice=f"try an idle host, and {SAME_DRAWS}",
+            ),
             "delivered delay",
         )
 
@@ -125,34 +141,46 @@ def draws_of(links: list[Link], lateness: Table) -> list[Draws]:
     return [each for each in found if each.sent]
 
 
-def draw_findings(draws: Sequence[Draws]) -> Iterator[Finding]:
+def draw_findings(draws: Sequence[Draws], places: Places) -> Iterator[Finding]:
     """Means of drawn delays and counts of losses of untouched links that chance does not explain."""
     for each in draws:
-        yield from _loss(each, MISTAKE / len(draws))
+        yield from _loss(each, MISTAKE / len(draws), places)
         if each.has_mean:
-            yield from _mean(each)
+            yield from _mean(each, places)
 
 
-def _loss(draws: Draws, mistake: float) -> Iterator[Finding]:
+def _loss(draws: Draws, mistake: float, places: Places) -> Iterator[Finding]:
     asked, sent = draws.link.effect.loss, draws.sent
     low, high = binom.interval(1.0 - mistake, sent, asked) if asked else (0, 0)
     if not low <= draws.lost <= high:
         yield Finding(
             "invalid",
-            f"loss: {draws.lost} of {sent} messages on {draws.name} were lost, where {asked:.3g} of them are to be: "
-            f"chance gives {low:.0f} to {high:.0f}",
+            reason(
+                "loss",
+                f"{draws.lost} of {sent} messages on {draws.name} were lost, where {asked:.3g} of them are to be "
+                f"(chance gives {low:.0f} to {high:.0f})",
+                process=places.process(draws.link.source),
+                when=WHOLE_RUN,
+                advice=SAME_DRAWS,
+            ),
             "loss",
         )
 
 
-def _mean(draws: Draws) -> Iterator[Finding]:
+def _mean(draws: Draws, places: Places) -> Iterator[Finding]:
     asked_s = mean_delay_s(draws.link.effect)
     allowed_s = MEAN_ERRORS * _spread_s(draws.link.effect) / math.sqrt(draws.delivered) + ROUNDING_S
     if abs(draws.drawn_s_mean - asked_s) > allowed_s:
         yield Finding(
             "invalid",
-            f"drawn delay: mean {format_s(draws.drawn_s_mean)} on {draws.name} over {draws.delivered} messages, where "
-            f"{format_s(asked_s)} is due",
+            reason(
+                "drawn delay",
+                f"mean {format_s(draws.drawn_s_mean)} on {draws.name} over {draws.delivered} messages, where "
+                f"{format_s(asked_s)} is due",
+                process=places.process(draws.link.source),
+                when=WHOLE_RUN,
+                advice=SAME_DRAWS,
+            ),
             "drawn delay",
         )
 
@@ -176,6 +204,9 @@ def _delivered(hop: Hop, mistake: float) -> Delivered:
         (float(ordered_s.mean()), float(ordered_s[count // 2]), float(ordered_s[int(0.99 * (count - 1))])),
         max(early, late),
         width,
+        float(hop.sent_at_s[0]),
+        float(hop.sent_at_s[-1]),
+        "" if hop.pool else hop.link.target,
     )
 
 

@@ -34,6 +34,7 @@ from testbed.analysis.observation_age import (
 )
 from testbed.analysis.pools import Pools, judged_hops
 from testbed.analysis.processes import full_sockets
+from testbed.analysis.reason import Places
 from testbed.analysis.records import Tables, Window, row_count
 from testbed.analysis.timers import Timer, timer_figures, timer_findings, timers_of
 from testbed.record.outcome import RunOutcome
@@ -60,6 +61,7 @@ class Fidelity(NamedTuple):
         is_live: whether there was anything to measure.
         is_dated_due: whether the roles were told due instants, so that their records cannot be late.
         is_age_known: whether theory tells the age of any observation.
+        window: that of the figures, and of the ages.
     """
 
     host: HostSeries
@@ -73,17 +75,18 @@ class Fidelity(NamedTuple):
     is_live: bool
     is_dated_due: bool
     is_age_known: bool
+    window: Window
 
-    def findings(self, scenario: Scenario, limit: Limit) -> Iterator[Finding]:
+    def findings(self, scenario: Scenario, topology: Topology, limit: Limit) -> Iterator[Finding]:
         """All that speaks against the run; the limit is that of lateness."""
         if not self.is_live:
             return
-        scale = scenario.time_scale
-        yield from injection_findings(self.errors, self.early, limit, scale, self.host)
+        scale, places = scenario.time_scale, Places(scenario, topology)
+        yield from injection_findings(self.errors, self.early, limit, scale, self.host, places)
         yield from timer_findings(self.timers, limit, scale)
-        yield from delivery_findings(self.delivered)
-        yield from draw_findings(self.draws)
-        yield from age_findings(self.ages, self.host, limit.at(scale) / scale)
+        yield from delivery_findings(self.delivered, places)
+        yield from draw_findings(self.draws, places)
+        yield from age_findings(self.ages, self.host, limit.at(scale) / scale, self.window, places)
         yield from self.host.findings(self.own_cpu_s)
 
     def unknown(self) -> dict[str, str]:
@@ -156,7 +159,7 @@ def measure_fidelity(
     is_live = outcome.engine == "live"
     host = HostSeries(tables.get("host", {}) if is_live else {}, scenario.time_scale)
     if not is_live:
-        return Fidelity(host, [], None, [], [], [], [], 0.0, False, False, False)
+        return Fidelity(host, [], None, [], [], [], [], 0.0, False, False, False, window)
     hops = list(recorded_hops(scenario, topology, tables))
     pools, scale = Pools(scenario, topology), scenario.time_scale
     processes = tables.get("processes", {})
@@ -173,4 +176,5 @@ def measure_fidelity(
         True,
         is_due,
         bool(expected_ages(scenario, topology)),
+        window,
     )

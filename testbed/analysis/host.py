@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from testbed.analysis.limits import Finding
+from testbed.analysis.reason import reason
 from testbed.analysis.records import Floats, Mask, Table, mean, row_count
 from testbed.host.speed import SLOW
 from testbed.scenario.quantity import format_s
@@ -95,10 +96,19 @@ class HostSeries:
         if others < LEAST_OTHERS:
             return
         said = "" if math.isnan(others) else f", others than this run use {others:.2g} cores"
+        i = int(np.nanargmax(self._table["pressure"]))
+        until_s = float(self._table["at_s"][i])
+        from_s = until_s - float(self._table["span_s"][i]) / self._scale
         yield Finding(
             "suspect",
-            f"CPU pressure: tasks waited for a core {pressure:.0%} of the time (limit {MOST_PRESSURE:.0%}){said}; end what "
-            "else runs here, or try an idle host",
+            reason(
+                "CPU pressure",
+                f"tasks waited for a core {pressure:.0%} of the time{said}",
+                process="",  # it is others than those of the run
+                when=f"most from {from_s:.1f} to {until_s:.1f} s",
+                limit=f"{MOST_PRESSURE:.0%}",
+                advice="end what else runs here, or try an idle host",
+            ),
             "pressure",
         )
 

@@ -17,6 +17,7 @@ from testbed.analysis.hops import Hop
 from testbed.analysis.host import NEAR_S, HostSeries
 from testbed.analysis.lateness import CONFIDENCE, LEAST_MESSAGES
 from testbed.analysis.limits import Finding, Limit, exceeded, graded
+from testbed.analysis.reason import Places, reason
 from testbed.analysis.records import Floats
 from testbed.scenario.quantity import format_s
 
@@ -34,6 +35,7 @@ class InjectionError(NamedTuple):
         p99_s: percentile.
         p99_low_s: it is at least this, with 95 % confidence.
         largest_at_s: scenario time at which the latest was received.
+        target: the node that receives; empty of a pool, whose name says where it ends.
     """
 
     name: str
@@ -43,6 +45,7 @@ class InjectionError(NamedTuple):
     p99_s: float
     p99_low_s: float
     largest_at_s: float
+    target: str
 
 
 class Early(NamedTuple):
@@ -52,11 +55,13 @@ class Early(NamedTuple):
         name: its link in words.
         by_s: before it was due, wall seconds; infinite where the link's model had lost it.
         at_s: scenario time at which it was received.
+        target: the node that received it.
     """
 
     name: str
     by_s: float
     at_s: float
+    target: str
 
 
 def earliest(hops: Iterable[Hop], time_scale: float) -> Early | None:
@@ -67,7 +72,7 @@ def earliest(hops: Iterable[Hop], time_scale: float) -> Early | None:
         i = int(np.argmin(errors_s))
         by_s = -float(errors_s[i])
         if by_s > (found.by_s if found else EARLY_S):
-            found = Early(hop.name, by_s, float(hop.received_at_s[i]))
+            found = Early(hop.name, by_s, float(hop.received_at_s[i]), hop.link.target)
     return found
 
 
@@ -88,6 +93,7 @@ def injection_errors(hops: Iterable[Hop], time_scale: float) -> list[InjectionEr
                     float(ordered[_place(len(ordered), 0.01 * len(ordered))]),
                     float(ordered[_place(len(ordered), binom.ppf(CONFIDENCE, len(ordered), 0.01))]),
                     late_at_s,
+                    "" if hop.pool else hop.link.target,
                 )
             )
     return found
@@ -100,7 +106,12 @@ def worst_error(errors: Iterable[InjectionError], check: str) -> InjectionError 
 
 
 def injection_findings(
-    errors: list[InjectionError], early: Early | None, limit: Limit, time_scale: float, host: HostSeries
+    errors: list[InjectionError],
+    early: Early | None,
+    limit: Limit,
+    time_scale: float,
+    host: HostSeries,
+    places: Places,
 ) -> Iterator[Finding]:
     """The worst link of each check against the limit, and any message that came before its time.
 
@@ -110,6 +121,7 @@ def injection_findings(
         limit: of the verdict.
         time_scale: of the scenario.
         host: what the machine did.
+        places: of the nodes.
     """
     limit_s, near_s = limit.at(time_scale), NEAR_S / time_scale
     if early is not None:
@@ -119,7 +131,15 @@ def injection_findings(
             else f"{early.by_s:.6f} s before its drawn delay was over"
         )
         yield Finding(
-            "invalid", f"injected delay: a message on {early.name} was received {said}", "injection"
+            "invalid",
+            reason(
+                "injection",
+                f"a message on {early.name} was received {said}",
+                process=places.process(early.target),
+                when=f"at {early.at_s:.3f} s",
+                advice="run it again and keep the folder: a slow host brings no message too early",
+            ),
+            "injection",
         )
     for check, what in (
         ("injection", "injection error (received less sent less drawn)"),
@@ -131,9 +151,15 @@ def injection_findings(
             at_s = worst.largest_at_s
             yield Finding(
                 word,
-                f"{what}: p99 {format_s(worst.p99_s)} on {worst.name} ({worst.messages} messages), largest at {at_s:.3f} s, "
-                f"limit {format_s(exceeded(word, limit_s))}; try a larger time_scale, a lower rate or an idle host"
-                f"{host.explain(at_s - near_s, at_s)}",
+                reason(
+                    what,
+                    f"p99 {format_s(worst.p99_s)} on {worst.name} ({worst.messages} messages)",
+                    process=places.process(worst.target),
+                    when=f"largest at {at_s:.3f} s",
+                    limit=format_s(exceeded(word, limit_s)),
+                    advice="try a larger time_scale, a lower rate or an idle host",
+                    why=host.explain(at_s - near_s, at_s),
+                ),
                 check,
                 limit.least_scale(worst.p99_low_s, time_scale),
             )

@@ -9,6 +9,7 @@ end. Causality: no instant lies before its cause, and no message is faster than 
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -36,17 +37,39 @@ _CHAIN = (
     "finished_at_s",
 )
 _UNTRUE = ("telemetry", "clock_skew", "clock_drift", "kill")
+_NODE_OF = {
+    "sent_at_s": "root",
+    "at_leaf_s": "leaf",
+    "at_server_s": "server",
+    "started_at_s": "server",
+    "first_token_at_s": "server",
+    "finished_at_s": "server",
+    "left_leaf_s": "leaf",
+    "replied_at_s": "root",
+}
 _WAY_BACK = ("finished_at_s", "left_leaf_s", "replied_at_s")
 
 
 class Law(NamedTuple):
-    """One law at one node, or of one step on the way: whether it held, and the numbers."""
+    """One law at one node, or of one step on the way: whether it held, and the numbers.
+
+    Attributes:
+        name: conservation, little or causality.
+        place: the node, cell or step.
+        holds: whether it was kept.
+        detail: the numbers.
+        error: relative, where the law is an equation of numbers.
+        at_s: of the first breach, scenario time; NaN: it has no instant.
+        node: at which the first breach was, where the place is none.
+    """
 
     name: str
     place: str
     holds: bool
     detail: str
-    error: float = 0.0  # relative, where the law is an equation of numbers
+    error: float = 0.0
+    at_s: float = math.nan
+    node: str = ""
 
 
 def all_laws(scenario: Scenario, topology: Topology, tables: Tables, end_s: float) -> list[Law]:
@@ -121,11 +144,15 @@ def counter_conservation(
             low = np.searchsorted(arrived, measured - INSTANT_TOLERANCE_S, side="left")
             high = np.searchsorted(arrived, measured + INSTANT_TOLERANCE_S, side="right")
             wrong = (counted < low) | (counted > high)
-            detail = f"{int(wrong.sum())} of {len(measured)} reports count other arrivals than the records"
+            detail, at_s = (
+                f"{int(wrong.sum())} of {len(measured)} reports count other arrivals than the records",
+                math.nan,
+            )
             if wrong.any():
                 i = int(np.argmax(wrong))
-                detail += f", first at {measured[i]:.3f} s: {counted[i]} counted, {high[i]} recorded"
-            laws.append(Law("conservation", leaf, not wrong.any(), detail))
+                detail += f", the first {counted[i]} where {high[i]} are recorded"
+                at_s = float(measured[i])
+            laws.append(Law("conservation", leaf, not wrong.any(), detail, at_s=at_s))
     return laws
 
 
@@ -225,7 +252,8 @@ def _little(name: str, entered: Floats, left: Floats, end_s: float) -> Law:
 
 def _not_before(requests: Table, cause: str, effect: str, mask: Mask) -> Law:
     gap_s = requests[effect] - requests[cause]
-    return _causality(f"{effect} after {cause}", requests, mask & (gap_s < -INSTANT_TOLERANCE_S), gap_s, 0.0)
+    early = mask & (gap_s < -INSTANT_TOLERANCE_S)
+    return _causality(f"{effect} after {cause}", requests, early, gap_s, 0.0, (effect, _NODE_OF[effect]))
 
 
 def _hop(
@@ -248,13 +276,18 @@ def _hop(
     gap_s = requests[received] - requests[sent]
     early = known & (gap_s < floor_s - INSTANT_TOLERANCE_S)
     place = f"{path} from {source} to {target}"
-    return _causality(place, requests, early, gap_s, float(floor_s[np.argmax(early)]) if early.any() else 0.0)
+    least_s = float(floor_s[np.argmax(early)]) if early.any() else 0.0
+    return _causality(place, requests, early, gap_s, least_s, (received, target))
 
 
-def _causality(place: str, requests: Table, early: Mask, gap_s: Floats, floor_s: float) -> Law:
+def _causality(
+    place: str, requests: Table, early: Mask, gap_s: Floats, floor_s: float, effect: tuple[str, str]
+) -> Law:
+    """Of one step; `effect` names the columns of the instant at which a breach shows, and of the node where it does."""
     count = int(early.sum())
     if not count:
         return Law("causality", place, True, "no breach")
     i = int(np.argmax(early))
     detail = f"{count} breaches, first by request {requests['request_id'][i]}: {gap_s[i]:.9f} s, at least {floor_s:.9f} s is due"
-    return Law("causality", place, False, detail)
+    instant, node = effect
+    return Law("causality", place, False, detail, at_s=float(requests[instant][i]), node=requests[node][i])

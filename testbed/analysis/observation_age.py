@@ -16,6 +16,7 @@ import numpy as np
 from testbed.analysis.hops import untouched_links
 from testbed.analysis.host import HostSeries
 from testbed.analysis.limits import Finding
+from testbed.analysis.reason import Places, reason
 from testbed.analysis.records import Floats, Table, Window, row_count
 from testbed.links.delay import delay_quantile, mean_delay_s
 from testbed.scenario.quantity import format_s
@@ -69,21 +70,31 @@ def worst_age(ages: list[ObservationAge]) -> ObservationAge | None:
     return max(ages, key=lambda each: abs(each.mean_s - each.expected_s) / each.allowed_s, default=None)
 
 
-def age_findings(ages: list[ObservationAge], host: HostSeries, limit_s: float) -> Iterator[Finding]:
+def age_findings(
+    ages: list[ObservationAge], host: HostSeries, limit_s: float, window: Window, places: Places
+) -> Iterator[Finding]:
     """The root and leaf whose reports are furthest from what is expected, if beyond what is allowed.
 
     Args:
         ages: of all.
         host: what the machine did.
         limit_s: of lateness, scenario time: so much later is judged elsewhere.
+        window: in which they were received.
+        places: of the nodes.
     """
     worst = worst_age(ages)
     if worst is not None and abs(worst.mean_s - worst.expected_s) > worst.allowed_s + limit_s:
         yield Finding(
             "suspect",
-            f"observation age: mean {format_s(worst.mean_s)} of {worst.leaf} at {worst.root}, where its period and link lead "
-            f"to {format_s(worst.expected_s)}; reports were skipped or late: try a longer period or an idle host"
-            f"{host.explain(0.0, float('inf'))}",
+            reason(
+                "observation age",
+                f"mean {format_s(worst.mean_s)} of {worst.leaf} at {worst.root}, where its period and link lead to "
+                f"{format_s(worst.expected_s)}",
+                process=places.process(worst.leaf, worst.root),
+                when=f"from {window.from_s:.3f} to {window.to_s:.3f} s",
+                advice="reports were skipped or late: try a longer period or an idle host",
+                why=host.explain(window.from_s, window.to_s),
+            ),
             "observation age",
         )
 

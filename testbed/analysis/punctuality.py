@@ -13,13 +13,14 @@ import numpy as np
 from testbed.analysis.host import NEAR_S, HostSeries
 from testbed.analysis.lateness import LEAST_MESSAGES, LinkLateness
 from testbed.analysis.limits import Finding, Limit, exceeded, graded
+from testbed.analysis.reason import Places, reason
 from testbed.analysis.records import Mask, Table, Tables, quantile, row_count
 from testbed.scenario.fault_plan import fault_plan
-from testbed.scenario.process_map import homes, process_map
 from testbed.scenario.quantity import format_s
 from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import Topology
 
+MOST_NODES = 4  # named of a fault; more would not be read
 SECOND_S = 1.5  # before the instant of a row that stands for a second; both ends of a link write at their own
 
 
@@ -46,7 +47,7 @@ class Punctuality:
         self._scale = scenario.time_scale
         self._limit, self._stall_limit = limit, stall_limit
         self._limit_s, self._stall_limit_s = limit.at(self._scale), stall_limit.at(self._scale)
-        self._homes = homes(process_map(scenario, topology))
+        self._places = Places(scenario, topology)
 
     def links(self, lateness: Sequence[LinkLateness], links: Table) -> Iterable[Finding]:
         """The worst link against the limit, and the worst against its own delay.
@@ -60,11 +61,18 @@ class Punctuality:
         if late:
             word, worst = max(late, key=lambda each: each[1].p99_low_s)
             others = f" ({len(late) - 1} more links above half the limit)" if len(late) > 1 else ""
+            when, why = self._when_latest(worst, links)
             yield Finding(
                 word,
-                f"release lateness: p99 {format_s(worst.p99_s)} on {worst.name} ({worst.messages} messages)"
-                f"{self._process(worst.target)}, limit {format_s(exceeded(word, self._limit_s))}{others}; try a larger "
-                f"time_scale, a lower rate or an idle host{self._when_latest(worst, links)}",
+                reason(
+                    "release lateness",
+                    f"p99 {format_s(worst.p99_s)} on {worst.name} ({worst.messages} messages)",
+                    process=self._process(worst),
+                    when=when,
+                    limit=f"{format_s(exceeded(word, self._limit_s))}{others}",
+                    advice="try a larger time_scale, a lower rate or an idle host",
+                    why=why,
+                ),
                 "release lateness",
                 self._limit.least_scale(worst.p99_low_s, self._scale),
             )
@@ -77,9 +85,15 @@ class Punctuality:
             slip, root, at_s = worst
             yield Finding(
                 word,
-                f"generator slip: p99 {format_s(slip)} at {root}{self._process(root)}, largest at {at_s:.3f} s, limit "
-                f"{format_s(exceeded(word, self._limit_s))}; try a lower rate, more roots or an idle host"
-                f"{self._explain(at_s, NEAR_S)}",
+                reason(
+                    "generator slip",
+                    f"p99 {format_s(slip)} at {root}",
+                    process=self._places.process(root),
+                    when=f"largest at {at_s:.3f} s",
+                    limit=format_s(exceeded(word, self._limit_s)),
+                    advice="try a lower rate, more roots or an idle host",
+                    why=self._explain(at_s, NEAR_S),
+                ),
                 "generator slip",
                 self._limit.least_scale(slip, self._scale),
             )
@@ -110,9 +124,15 @@ class Punctuality:
                 when, at_s, near_s = self._instant(processes, i, column)
                 yield Finding(
                     word,
-                    f"{what}: {format_s(float(values[i]))} at {processes['node'][i]} {when}, limit "
-                    f"{format_s(exceeded(word, self._stall_limit_s))}; try fewer processes, a lower rate or an idle host"
-                    f"{_inner_pauses(processes, i)}{self._explain(at_s, near_s)}",
+                    reason(
+                        what,
+                        f"{format_s(float(values[i]))} at {processes['node'][i]}",
+                        process="",  # which is what such a row stands for
+                        when=when,
+                        limit=format_s(exceeded(word, self._stall_limit_s)),
+                        advice="try fewer processes, a lower rate or an idle host",
+                        why=f"{_inner_pauses(processes, i)}{self._explain(at_s, near_s)}",
+                    ),
                     what,
                     self._stall_limit.least_scale(float(values[i]), self._scale),
                 )
@@ -121,7 +141,7 @@ class Punctuality:
         """The fault that its nodes made or healed latest, and any that a node did not make."""
         if not row_count(faults) or "applied_at_s" not in faults:
             return
-        latest: tuple[float, str, float] = (0.0, "", 0.0)
+        latest: tuple[float, str, float, int] = (0.0, "", 0.0, 0)
         for planned, done, what in (
             ("planned_at_s", "applied_at_s", "set in"),
             ("heal_planned_at_s", "healed_at_s", "healed"),
@@ -130,14 +150,20 @@ class Punctuality:
             i = int(np.argmax(late_s))
             if late_s[i] > latest[0] and faults[planned][i] < ended_s:
                 text = f"{faults['target'][i]}, {faults['parameters'][i]}, {what}"
-                latest = (float(late_s[i]), text, float(faults[planned][i]))
+                latest = (float(late_s[i]), text, float(faults[planned][i]), int(faults["fault"][i]))
         word = graded(latest[0], self._stall_limit_s)
         if word:
             yield Finding(
                 word,
-                f"fault latency: {format_s(latest[0])} from {latest[2]:.3f} s until the last of its nodes had done it "
-                f"({latest[1]}), limit {format_s(exceeded(word, self._stall_limit_s))}; try an idle host"
-                f"{self._explain(latest[2], latest[0] + NEAR_S)}",
+                reason(
+                    "fault latency",
+                    f"{format_s(latest[0])} until the last of its nodes had done it ({latest[1]})",
+                    process=self._fault_nodes(latest[3]),
+                    when=f"planned at {latest[2]:.3f} s",
+                    limit=format_s(exceeded(word, self._stall_limit_s)),
+                    advice="try an idle host",
+                    why=self._explain(latest[2], latest[0] + NEAR_S),
+                ),
                 "fault latency",
                 self._stall_limit.least_scale(latest[0], self._scale),
             )
@@ -175,8 +201,14 @@ class Punctuality:
             i = int(np.argmax(short))
             yield Finding(
                 "invalid",
-                f"fault at {faults['planned_at_s'][i]:.3f} s ({faults['target'][i]}, {faults['parameters'][i]}): "
-                f"{faults['nodes_applied'][i]} of {faults['nodes_expected'][i]} nodes made it",
+                reason(
+                    "fault latency",
+                    f"{faults['nodes_applied'][i]} of {faults['nodes_expected'][i]} nodes made the fault "
+                    f"({faults['target'][i]}, {faults['parameters'][i]})",
+                    process=self._fault_nodes(int(faults["fault"][i])),
+                    when=f"planned at {faults['planned_at_s'][i]:.3f} s",
+                    advice="see what these nodes say in the folder stderr of the arm, or try an idle host",
+                ),
                 "fault latency",
             )
 
@@ -193,29 +225,36 @@ class Punctuality:
         ]
         if beyond:
             worst, delay_s = max(beyond, key=lambda each: each[0].p99_low_s / each[1])
+            when, why = self._when_latest(worst, links)
             whose = "the largest delay among them" if worst.pool else "that link's own delay"
             yield Finding(
                 "suspect",
-                f"release lateness: p99 {format_s(worst.p99_s)} on {worst.name} exceeds {whose} of {format_s(delay_s)} in run "
-                f"time{self._process(worst.target)}; try a larger time_scale"
-                f"{self._when_latest(worst, links)}",
+                reason(
+                    "release lateness",
+                    f"p99 {format_s(worst.p99_s)} on {worst.name} exceeds {whose} of "
+                    f"{format_s(delay_s)} in run time",
+                    process=self._process(worst),
+                    when=when,
+                    advice="try a larger time_scale",
+                    why=why,
+                ),
                 "release lateness",
                 scale * worst.p99_low_s / delay_s,
             )
 
-    def _when_latest(self, link: LinkLateness, links: Table) -> str:
-        """The second in which a link was latest, and what the machine did then."""
+    def _when_latest(self, link: LinkLateness, links: Table) -> tuple[str, str]:
+        """The second in which a link was latest, and what the machine did then; empty where no table tells."""
         if not row_count(links) or "lateness_s_max" not in links:
-            return ""
+            return "", ""
         keys, ends = set(link.keys), (links[name].tolist() for name in ("source", "target", "path"))
         mine = np.fromiter(map(keys.__contains__, zip(*ends, strict=True)), bool, row_count(links))
         late_s = np.where(mine, np.nan_to_num(links["lateness_s_max"]), -1.0)
         i = int(np.argmax(late_s))
         if late_s[i] <= 0.0:
-            return ""
+            return "", ""
         at_s, scale = float(links["at_s"][i]), self._scale
-        said = f"; largest {format_s(float(late_s[i]))} in the second up to {at_s:.1f} s"
-        return said + self._host.explain(at_s - SECOND_S / scale, at_s + 0.5 / scale)
+        said = f"largest {format_s(float(late_s[i]))} in the second up to {at_s:.1f} s"
+        return said, self._host.explain(at_s - SECOND_S / scale, at_s + 0.5 / scale)
 
     def _instant(self, processes: Table, row: int, column: str) -> tuple[str, float, float]:
         """When it was, in words; the instant; how far around it to look, wall time."""
@@ -235,10 +274,19 @@ class Punctuality:
                     held_up |= (requests["root"] == node) & (at_s >= fault.at_s) & (at_s < fault.until_s)
         return held_up
 
-    def _process(self, node: str) -> str:
-        """The process of a node, where it is not its own."""
-        process = self._homes.get(node, node)
-        return "" if process == node else f" in process {process}"
+    def _process(self, link: LinkLateness) -> str:
+        """The process that a link ends in; the name of a pool says it."""
+        return "" if link.pool else self._places.process(link.target)
+
+    def _fault_nodes(self, number: int) -> str:
+        """The nodes that were to make a fault, and their processes."""
+        plan = fault_plan(self._scenario, self._topology)
+        if number >= len(plan):
+            return ""
+        nodes = sorted(plan[number].appliers(self._topology))
+        more = f" and {len(nodes) - MOST_NODES} more" if len(nodes) > MOST_NODES else ""
+        process = self._places.process(*nodes[:MOST_NODES])
+        return f"at {', '.join(nodes[:MOST_NODES])}{more}{' ' if process else ''}{process}"
 
     def _explain(self, at_s: float, near_s: float) -> str:
         near_s /= self._scale

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from testbed.analysis.lateness import p99_low_s
 from testbed.analysis.limits import SUSPECT_FRACTION, Finding, Limit
+from testbed.analysis.reason import reason
 from testbed.analysis.records import Table, row_count
 from testbed.scenario.quantity import format_s
 
@@ -55,8 +56,14 @@ def timer_findings(timers: list[Timer], limit: Limit, time_scale: float) -> Iter
     more = f" ({late - 1} more processes)" if late > 1 else ""
     yield Finding(
         "suspect",
-        f"timers: p99 {format_s(worst.p99_s)} late at {worst.process} over {worst.waits} waits before the start, limit "
-        f"{format_s(limit.at(time_scale))}{more}; try fewer processes or an idle host",
+        reason(
+            "timers",
+            f"p99 {format_s(worst.p99_s)} late at {worst.process}",
+            process="",  # its own name
+            when=f"over {worst.waits} waits before the start",
+            limit=f"{format_s(limit.at(time_scale))}{more}",
+            advice="try fewer processes or an idle host",
+        ),
         "timers",
         limit.least_scale(SUSPECT_FRACTION * worst.p99_low_s, time_scale),
     )

@@ -28,6 +28,7 @@ Source: emulation.md, section 2; design.md, section 8.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -38,8 +39,10 @@ from testbed.analysis.lateness import LinkLateness
 from testbed.analysis.laws import Law
 from testbed.analysis.limits import WORDS, Finding, exceeded, graded, lateness_limit, round_scale, stall_limit
 from testbed.analysis.punctuality import Punctuality
+from testbed.analysis.reason import WHOLE_RUN, Places, reason
 from testbed.analysis.records import Table, Tables, ended_s, row_count
 from testbed.record.outcome import RunOutcome
+from testbed.record.run_folder import file_name
 from testbed.scenario.quantity import format_s
 from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import Topology
@@ -106,11 +109,12 @@ def judge(
         fidelity: what else was measured.
         log_problems: what is wrong with logs, such as a missing end marker; each makes the run incomplete.
     """
+    places = Places(scenario, topology)
     findings = [
         *_endings(outcome, log_problems),
-        *_ledger_gaps(outcome),
-        *_broken_laws(laws),
-        *_shortfall(tables["requests"], outcome, scenario),
+        *_ledger_gaps(outcome, places),
+        *_broken_laws(laws, places, is_live=fidelity.is_live),
+        *_shortfall(tables["requests"], outcome, scenario, places),
     ]
     without_data = _unknown(outcome, laws, tables["requests"])
     if fidelity.is_live:
@@ -122,7 +126,7 @@ def judge(
         findings += late.stalls(tables.get("processes", {}))
         faults, end_s = tables.get("faults", {}), ended_s(scenario, outcome)
         findings += late.faults(faults, end_s)
-        findings += fidelity.findings(scenario, limit)
+        findings += fidelity.findings(scenario, topology, limit)
         without_data |= late.unknown(lateness, tables, faults, end_s) | fidelity.unknown()
     findings.sort(key=lambda finding: -WORDS.index(finding.word))
     return Verdict(
@@ -167,50 +171,102 @@ def _endings(outcome: RunOutcome, log_problems: Sequence[str]) -> Iterable[Findi
         last = f"; its last line: {said[-1]}" if said else ""
         yield Finding(
             "incomplete",
-            f"{death.node} died ({death.how}) at {death.at_s:.3f} s of run time{last}",
+            reason(
+                "ending",
+                f"{death.node} died ({death.how})",
+                process="",  # a process has died, not a node
+                when=f"at {death.at_s:.3f} s of run time",
+                advice=f"see all that it said in {file_name(death.node)}.txt in the folder stderr of the arm",
+                why=last,
+            ),
             "ending",
         )
+    ended = f"when the run ended, at {outcome.ended_at_s:.3f} s of run time"
     for problem in log_problems:
-        yield Finding("incomplete", f"log: {problem}", "ending")
+        yield Finding(
+            "incomplete",
+            reason(
+                "ending",
+                f"log {problem}",
+                process="",  # it has the name of its process
+                when=ended,
+                advice="see what that process said in the folder stderr of the arm, and look for room on the disk",
+            ),
+            "ending",
+        )
     if outcome.interrupted:
         yield Finding(
-            "incomplete", f"stopped by the user at {outcome.ended_at_s:.3f} s of run time", "ending"
+            "incomplete",
+            reason(
+                "ending",
+                "stopped by the user",
+                process="",
+                when=f"at {outcome.ended_at_s:.3f} s of run time",
+                advice="run it to its end",
+            ),
+            "ending",
         )
 
 
-def _ledger_gaps(outcome: RunOutcome) -> Iterable[Finding]:
+def _ledger_gaps(outcome: RunOutcome, places: Places) -> Iterable[Finding]:
     for line in outcome.ledger:
         if line.gap:
             yield Finding(
                 "invalid",
-                f"ledger: {line.source} -> {line.target} ({line.path}) sent {line.sent} and copied {line.duplicated}, but "
-                f"{sum(line.dropped.values())} dropped + {line.delivered} delivered + {line.under_way} under way leave "
-                f"{line.gap} unaccounted for",
+                reason(
+                    "ledger",
+                    f"{line.source} -> {line.target} ({line.path}) sent {line.sent} and copied {line.duplicated}, but "
+                    f"{sum(line.dropped.values())} dropped + {line.delivered} delivered + {line.under_way} under way leave "
+                    f"{line.gap} unaccounted for",
+                    process=places.process(line.source, line.target),
+                    when=f"counted at the end, {outcome.ended_at_s:.3f} s of run time",
+                    advice="see what both ends said in the folder stderr of the arm, and run it again",
+                ),
                 "ledger",
             )
 
 
-def _broken_laws(laws: Sequence[Law]) -> Iterable[Finding]:
+def _broken_laws(laws: Sequence[Law], places: Places, *, is_live: bool) -> Iterable[Finding]:
+    advice = (
+        "run the same seed under --engine virtual: what is broken there too is no fault of the host"
+        if is_live
+        else "keep the folder: under virtual time it is a fault of the testbed"
+    )
+
+    def finding(found: str, process: str, when: str) -> Finding:
+        return Finding("invalid", reason("laws", found, process=process, when=when, advice=advice), "laws")
+
     broken = [law for law in laws if not law.holds]
     for law in broken[:WORST_LAWS]:
-        yield Finding("invalid", f"{law.name} is broken at {law.place}: {law.detail}", "laws")
+        when = f"at {law.at_s:.3f} s" if math.isfinite(law.at_s) else WHOLE_RUN
+        node = f" at {law.node}" if law.node else ""
+        process = places.process(law.node or law.place)
+        yield finding(f"{law.name} is broken at {law.place}{node}: {law.detail}", process, when)
     if len(broken) > WORST_LAWS:
-        yield Finding("invalid", f"{len(broken) - WORST_LAWS} more laws are broken", "laws")
+        yield finding(f"{len(broken) - WORST_LAWS} more are broken", "", WHOLE_RUN)
 
 
-def _shortfall(requests: Table, outcome: RunOutcome, scenario: Scenario) -> Iterable[Finding]:
+def _shortfall(requests: Table, outcome: RunOutcome, scenario: Scenario, places: Places) -> Iterable[Finding]:
     due = requests["planned_at_s"] < min(scenario.duration, outcome.ended_at_s / scenario.time_scale)
     planned = int(due.sum())
     # what its root held until the end had arrived there in time
     never = ~np.isfinite(requests["sent_at_s"]) & np.isfinite(requests["held_s"])
     excused = (requests["outcome"] == "no_target") | (requests["outcome"] == "lost")  # its root was dead
-    unsent = int((due & never & ~excused).sum())
-    if planned:
-        word = graded(unsent / planned, SHORTFALL)
-        if word:
-            yield Finding(
-                word,
-                f"arrivals: {unsent} of {planned} planned requests were never sent ({unsent / planned:.2%}, "
-                f"limit {exceeded(word, SHORTFALL):.1%}); try a lower rate or a larger time_scale",
+    missed = due & never & ~excused
+    unsent = int(missed.sum())
+    word = graded(unsent / planned, SHORTFALL) if planned else ""
+    if word:
+        (root, of_root), *_ = Counter(requests["root"][missed].tolist()).most_common(1)
+        first_s = float(requests["planned_at_s"][missed].min())
+        yield Finding(
+            word,
+            reason(
                 "arrivals",
-            )
+                f"{unsent} of {planned} planned requests ({unsent / planned:.2%}) were never sent, {of_root} of them by {root}",
+                process=places.process(root),
+                when=f"the first planned at {first_s:.3f} s",
+                limit=f"{exceeded(word, SHORTFALL):.1%}",
+                advice="try a lower rate or a larger time_scale",
+            ),
+            "arrivals",
+        )

@@ -13,6 +13,7 @@ from testbed.analysis.hops import Hop, recorded_hops, untouched_links
 from testbed.analysis.host import HostSeries
 from testbed.analysis.injection import earliest, injection_errors, injection_findings
 from testbed.analysis.limits import Limit
+from testbed.analysis.reason import Places
 from testbed.analysis.records import Tables
 from testbed.links.link import LinkModel
 from testbed.scenario.schema import Scenario
@@ -21,6 +22,7 @@ from tests.analysis.made_arms import made_scenario, made_tables, steady
 
 LIMIT = Limit(0.002, 0.0)
 HOST = HostSeries({}, 1.0)
+PLACES = Places(made_scenario(), build_topology(made_scenario()))
 MESSAGES = 4000
 JITTERS: tuple[dict[str, Any], ...] = (
     {},
@@ -59,7 +61,7 @@ def test_what_a_link_draws_is_what_was_asked(words: dict[str, Any]) -> None:
     found = delivered_delays([sent_over(request_link(with_line(**words)))])
 
     assert [each.beyond for each in found] == [0.0]
-    assert list(delivery_findings(found)) == []
+    assert list(delivery_findings(found, PLACES)) == []
 
 
 @pytest.mark.parametrize(
@@ -77,7 +79,7 @@ def test_another_distribution_is_found_out(asked: dict[str, Any], done: dict[str
     hop = sent_over(link, by=other)
     hop = hop._replace(drawn_s=hop.received_at_s - hop.sent_at_s - 5e-5)
 
-    (finding,) = delivery_findings(delivered_delays([hop]))
+    (finding,) = delivery_findings(delivered_delays([hop]), PLACES)
 
     assert finding.word == "invalid"
     assert finding.reason.startswith("delivered delay: on root.west -> us/leaf-1 (request) p50 ")
@@ -89,8 +91,8 @@ def test_the_injection_error_is_what_lies_beyond_the_draw() -> None:
 
     assert on_time[0].p99_s < 0.001
     assert late[0].p50_s == pytest.approx(0.003, abs=2e-4)
-    assert list(injection_findings(on_time, None, LIMIT, 1.0, HOST)) == []
-    (finding,) = injection_findings(late, None, LIMIT, 1.0, HOST)
+    assert list(injection_findings(on_time, None, LIMIT, 1.0, HOST, PLACES)) == []
+    (finding,) = injection_findings(late, None, LIMIT, 1.0, HOST, PLACES)
     assert (finding.word, finding.check) == ("invalid", "injection")
     assert "(received less sent less drawn): p99 3.2" in finding.reason
 
@@ -99,7 +101,9 @@ def test_a_message_before_its_time_is_told_though_it_is_one_of_thousands() -> No
     hop = sent_over(request_link(with_line()))
     hop.received_at_s[7] -= 0.001
 
-    (finding,) = injection_findings(injection_errors([hop], 1.0), earliest([hop], 1.0), LIMIT, 1.0, HOST)
+    (finding,) = injection_findings(
+        injection_errors([hop], 1.0), earliest([hop], 1.0), LIMIT, 1.0, HOST, PLACES
+    )
 
     assert finding.word == "invalid"
     assert "before its drawn delay was over" in finding.reason
@@ -130,7 +134,7 @@ def test_losses_are_held_against_their_binomial_interval(loss: str, lost: int, f
     """Of 10,000 messages 200 are to be lost, with a standard deviation of 14."""
     link = request_link(with_line(loss=loss))
 
-    findings = list(draw_findings(draws_of([link], lateness_row(link, 10_000, lost, 0.02))))
+    findings = list(draw_findings(draws_of([link], lateness_row(link, 10_000, lost, 0.02)), PLACES))
 
     assert [each.check for each in findings] == ["loss"] * found
 
@@ -140,7 +144,7 @@ def test_the_mean_of_the_draws_is_held_against_its_error(mean_s: float, found: i
     """The standard error of 10,000 draws with a deviation of 5 ms is 0.05 ms."""
     link = request_link(with_line(jitter={"normal": "5 ms"}))
 
-    findings = list(draw_findings(draws_of([link], lateness_row(link, 10_000, 0, mean_s))))
+    findings = list(draw_findings(draws_of([link], lateness_row(link, 10_000, 0, mean_s)), PLACES))
 
     assert [each.check for each in findings] == ["drawn delay"] * found
 

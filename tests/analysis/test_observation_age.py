@@ -7,6 +7,7 @@ import pytest
 
 from testbed.analysis.host import HostSeries
 from testbed.analysis.observation_age import age_findings, observation_ages, worst_age
+from testbed.analysis.reason import Places
 from testbed.analysis.records import Table, Window
 from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import build_topology
@@ -14,6 +15,7 @@ from tests.analysis.made_arms import made_scenario
 
 WINDOW = Window(5.0, 200.0)
 HOST = HostSeries({}, 1.0)
+PLACES = Places(made_scenario(), build_topology(made_scenario()))
 
 
 def reports(every_s: float, delay_s: float, loss: float = 0.0) -> Table:
@@ -42,7 +44,7 @@ def test_the_mean_age_is_the_delay_and_half_a_period_longer_where_reports_are_lo
 
     assert age.expected_s == pytest.approx(0.5 + 0.05 * (1 + loss) / (1 - loss))
     assert age.mean_s == pytest.approx(age.expected_s, rel=0.01)
-    assert list(age_findings([age], HOST, 0.002)) == []
+    assert list(age_findings([age], HOST, 0.002, WINDOW, PLACES)) == []
 
 
 def test_reports_that_are_skipped_make_a_run_suspect() -> None:
@@ -50,10 +52,13 @@ def test_reports_that_are_skipped_make_a_run_suspect() -> None:
     scenario = scenario_with()
 
     ages = observation_ages(scenario, build_topology(scenario), reports(0.4, 0.5), WINDOW)
-    (finding,) = age_findings(ages, HOST, 0.002)
+    (finding,) = age_findings(ages, HOST, 0.002, WINDOW, PLACES)
 
     assert (finding.word, finding.check) == ("suspect", "observation age")
-    assert "mean 700 ms of us/leaf-1 at root.west, where its period and link lead to 550 ms" in finding.reason
+    assert (
+        "mean 700 ms of us/leaf-1 at root.west, where its period and link lead to 550 ms, from "
+        in finding.reason
+    )
 
 
 def test_reports_that_overtake_each_other_follow_no_saw_tooth() -> None:

@@ -31,7 +31,7 @@ def test_the_process_that_is_woken_too_late_makes_a_run_suspect_by_its_name() ->
 
     assert (finding.word, finding.check) == ("suspect", "timers")
     assert finding.reason.startswith(
-        "timers: p99 5 ms late at later over 40 waits before the start, limit 2 ms"
+        "timers: p99 5 ms late at later, over 40 waits before the start, limit 2 ms"
     )
     assert "(1 more processes)" in finding.reason
     assert timer_figures(timers)["process"] == "later"

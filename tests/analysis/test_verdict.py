@@ -61,14 +61,17 @@ def test_a_death_makes_a_run_incomplete_and_names_the_process():
 
     assert found.word == "incomplete"
     assert found.reasons == (
-        "us/server-1 died (signal 9) at 3.000 s of run time; its last line: out of memory",
+        "ending: us/server-1 died (signal 9), at 3.000 s of run time; see all that it said in us_server-1.txt in the folder "
+        "stderr of the arm; its last line: out of memory",
     )
 
 
 def test_a_log_without_an_end_or_an_interruption_makes_a_run_incomplete():
-    assert verdict(log_problems=("us_server-1.log: no end marker",))[:2] == (
-        "incomplete",
-        ("log: us_server-1.log: no end marker",),
+    found = verdict(log_problems=("us_server-1.log: no end marker",))
+
+    assert found.word == "incomplete"
+    assert found.reasons[0].startswith(
+        "ending: log us_server-1.log: no end marker, when the run ended, at 22.000 s"
     )
     assert verdict(outcome=made_outcome(interrupted=True)).word == "incomplete"
 
@@ -90,7 +93,13 @@ def test_a_broken_law_makes_a_run_invalid_even_under_virtual_time():
 
     found = verdict(outcome=made_outcome(engine="virtual"), laws=(law, Law("little", "us", True, "")))
 
-    assert found[:2] == ("invalid", ("causality is broken at reply from leaf to root: 1 breaches",))
+    assert found[:2] == (
+        "invalid",
+        (
+            "laws: causality is broken at reply from leaf to root: 1 breaches, over the whole run; keep the folder: under "
+            "virtual time it is a fault of the testbed",
+        ),
+    )
 
 
 @pytest.mark.parametrize(
@@ -250,7 +259,7 @@ def test_a_stall_is_held_against_half_the_loop_delay(stall_s: float, word: str):
     assert found.word == word
     if word == "invalid":
         assert found.reasons[0].startswith(
-            "stall: 300 ms at root.west in the second up to 1.000 s, limit 285 ms"
+            "stall: 300 ms at root.west, in the second up to 1.000 s, limit 285 ms"
         )
 
 
@@ -265,7 +274,7 @@ def test_the_gravest_reason_comes_first():
     found = verdict(tables=tables, outcome=made_outcome(deaths=(dead,)))
 
     assert found.word == "incomplete"
-    assert [reason.split()[0] for reason in found.reasons] == ["us/server-1", "release", "stall:"]
+    assert [reason.split()[0] for reason in found.reasons] == ["ending:", "release", "stall:"]
 
 
 def test_every_check_has_its_word():
@@ -368,10 +377,14 @@ def test_a_fault_that_sets_in_late_is_told_with_its_instant():
 
     assert found.word == found.checks["fault latency"] == "invalid"
     assert found.reasons[0].startswith(
-        "fault latency: 400 ms from 12.000 s until the last of its nodes had done it (cell us, speed 0.5, healed)"
+        "fault latency: 400 ms until the last of its nodes had done it (cell us, speed 0.5, healed) at us/server-1, us/server-2, "
+        "us/server-3, us/server-4, planned at 12.000 s, limit 285 ms; try an idle host"
     )
     assert fewer.word == "invalid"
-    assert fewer.reasons == ("fault at 10.000 s (cell us, speed 0.5): 3 of 4 nodes made it",)
+    assert fewer.reasons == (
+        "fault latency: 3 of 4 nodes made the fault (cell us, speed 0.5) at us/server-1, us/server-2, us/server-3, us/server-4, "
+        "planned at 10.000 s; see what these nodes say in the folder stderr of the arm, or try an idle host",
+    )
 
 
 def test_a_stall_is_told_by_its_instant_and_by_what_the_process_did():
@@ -387,7 +400,7 @@ def test_a_stall_is_told_by_its_instant_and_by_what_the_process_did():
     found = verdict(tables={**TABLES, "processes": processes})
 
     assert found.reasons == (
-        "stall: 350 ms at us/leaf-1 at 5.300 s, limit 285 ms; try fewer processes, a lower rate or an idle host; "
+        "stall: 350 ms at us/leaf-1, at 5.300 s, limit 285 ms; try fewer processes, a lower rate or an idle host; "
         "writing its log took 300 ms of it",
     )
 
