@@ -14,9 +14,10 @@ import math
 from typing import NamedTuple
 
 from testbed.scenario.fault_plan import fault_plan, link_effects
-from testbed.scenario.policy_words import FlowPolicy
+from testbed.scenario.policy_words import FlowPolicy, ImitationPolicy, Policy, WeightedUtilisationPolicy
 from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import Topology, leaf_policy, reads_reports, reports_of
+from testbed.scenario.view_words import ViewWords
 
 LATENESS_FLOOR_S = 0.002
 LATENESS_FRACTION = 0.1
@@ -96,7 +97,11 @@ def round_scale(least: float, from_scale: float) -> float:
 
 
 def smallest_duration_s(scenario: Scenario, topology: Topology) -> float:
-    """The smallest configured delay above 0, report period or interval of a policy, scenario time."""
+    """The smallest configured delay above 0, or period of what is in use, scenario time.
+
+    Periods are those of reports, of updates of shares and weights, of health checks and of autoscalers; a delay is that of
+    a link, also under a fault, or the time that a decision takes.
+    """
     effects = link_effects(topology, fault_plan(scenario, topology))
     delays = [effect.delay_s for variants in effects.values() for effect in variants]
     periods = [reports_of(scenario, cell).every for cell in scenario.cells]
@@ -105,9 +110,33 @@ def smallest_duration_s(scenario: Scenario, topology: Topology) -> float:
         for cell, words in scenario.cells.items()
         if reads_reports(leaf_policy(scenario, cell))
     ]
-    flows = [policy for policy in scenario.policies.values() if isinstance(policy, FlowPolicy)]
-    periods += [flow.interval for flow in flows if flow.interval is not None]
+    checks = [root.health_checks for root in scenario.roots.values()]
+    checks += [words.leaf.health_checks for words in scenario.cells.values()]
+    periods += [each.every for each in checks if each is not None]
+    periods += [words.autoscaler.every for words in scenario.cells.values() if words.autoscaler is not None]
+    for policy in _policies_in_use(scenario):
+        periods += _periods(policy)
+        if isinstance(policy, ViewWords):
+            delays.append(policy.decision_time)
     return min(each for each in (*delays, *periods) if each > 0)
+
+
+def _policies_in_use(scenario: Scenario) -> list[Policy]:
+    """Those of the traffic and of the leaves; a file may have others, which change nothing."""
+    names = dict.fromkeys(line.policy for root in scenario.roots.values() for line in root.traffic)
+    return [
+        *(scenario.policies[name] for name in names),
+        *(leaf_policy(scenario, cell) for cell in scenario.cells),
+    ]
+
+
+def _periods(policy: Policy) -> list[float]:
+    """Between updates of its shares or weights; none where every report makes one, or it goes by the reports' period."""
+    if isinstance(policy, WeightedUtilisationPolicy):
+        return [policy.every]
+    if isinstance(policy, ImitationPolicy) or (isinstance(policy, FlowPolicy) and not policy.is_on_report):
+        return [] if policy.interval is None else [policy.interval]
+    return []
 
 
 def graded(value: float, limit: float) -> str:

@@ -188,6 +188,52 @@ def test_the_smallest_duration_may_be_a_period_or_that_of_a_fault():
     assert smallest_duration_s(faulty, build_topology(faulty)) == pytest.approx(0.005)
 
 
+@pytest.mark.parametrize(
+    ("words", "duration_s"),
+    [
+        ({"kind": "imitation", "slope": "1 /s", "interval": "7 ms"}, 0.007),
+        ({"kind": "flow", "step": "0.1 /s^2", "interval": "7 ms"}, 0.007),
+        ({"kind": "flow", "step": "0.1 /s^2", "interval": "7 ms", "update": "on_report"}, 0.02),
+        ({"kind": "dlb", "interval": "7 ms"}, 0.007),
+        ({"kind": "random", "decision_time": "3 ms"}, 0.003),
+        ({"kind": "weighted_utilisation", "every": "5 ms"}, 0.005),
+    ],
+)
+def test_the_smallest_duration_may_be_that_of_a_policy_in_use_and_of_no_other(words, duration_s):
+    """The links delay 20 ms. A policy that no line of traffic and no leaf names changes nothing."""
+    idle = {"even": {"kind": "random"}, "idle": words}
+    if words["kind"] == "weighted_utilisation":  # of leaves alone
+        cell = {"servers": 2, "service": {"slots": 32, "exponential": "100 ms"}, "leaf": {"policy": "idle"}}
+        used = made_scenario("even", policies=idle, cells={"us": cell})
+    else:
+        used = made_scenario("idle", policies=idle)
+
+    assert smallest_duration_s(used, build_topology(used)) == pytest.approx(duration_s)
+    unused = made_scenario("even", policies=idle)
+    assert smallest_duration_s(unused, build_topology(unused)) == pytest.approx(0.02)
+
+
+def test_the_smallest_duration_may_be_that_between_health_checks_or_looks_of_an_autoscaler():
+    cell = {"servers": 2, "service": {"slots": 32, "exponential": "100 ms"}}
+    scaled = {**cell, "autoscaler": {"in_flight": 4.0, "every": "9 ms"}}
+    checked = {**cell, "leaf": {"health_checks": {"every": "8 ms"}}}
+    root = {
+        "traffic": [{"class": "sand", "rate": "300 /s", "policy": "flow"}],
+        "health_checks": {"every": "6 ms"},
+    }
+
+    found = [
+        smallest_duration_s(scenario, build_topology(scenario))
+        for scenario in (
+            made_scenario(cells={"us": scaled}),
+            made_scenario(cells={"us": checked}),
+            made_scenario(roots={"west": root}),
+        )
+    ]
+
+    assert found == pytest.approx([0.009, 0.008, 0.006])
+
+
 def test_a_link_that_is_later_than_its_own_delay_makes_a_run_suspect():
     links = [{"from": "root.*", "to": "cell.*", "path": "request", "delay": "0.5 ms"}]
     scenario = made_scenario(links=links)
@@ -377,12 +423,12 @@ def test_a_fault_that_sets_in_late_is_told_with_its_instant():
 
     assert found.word == found.checks["fault latency"] == "invalid"
     assert found.reasons[0].startswith(
-        "fault latency: 400 ms until the last of its nodes had done it (cell us, speed 0.5, healed) at us/server-1, us/server-2, "
+        "fault latency: 400 ms until the last of its nodes had done it (cell us, speed 0.5, healed), at us/server-1, us/server-2, "
         "us/server-3, us/server-4, planned at 12.000 s, limit 285 ms; try an idle host"
     )
     assert fewer.word == "invalid"
     assert fewer.reasons == (
-        "fault latency: 3 of 4 nodes made the fault (cell us, speed 0.5) at us/server-1, us/server-2, us/server-3, us/server-4, "
+        "fault latency: 3 of 4 nodes made the fault (cell us, speed 0.5), at us/server-1, us/server-2, us/server-3, us/server-4, "
         "planned at 10.000 s; see what these nodes say in the folder stderr of the arm, or try an idle host",
     )
 
