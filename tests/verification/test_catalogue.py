@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from matplotlib.figure import Figure
@@ -17,8 +14,7 @@ from testbed.verification.finding import Finding, Illustration, within
 from testbed.verification.page import Page
 from testbed.verification.table import all_met, as_json, summary_line
 from testbed.verification.work import Order, Result, all_results
-
-CHECKOUT = Path(__file__).parents[2]
+from tests.command import run
 
 
 def made(target: str, measured: float) -> Finding:
@@ -179,16 +175,9 @@ def test_one_miss_means_that_not_all_are_met():
     assert summary_line(found[:1]) == "1 of 1 findings met"
 
 
-def test_the_command_prints_json_and_ends_with_0_when_all_is_met():
-    done = subprocess.run(
-        [sys.executable, "-m", "testbed", "verify", "--only", "V1", "--json"],
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+def test_the_command_prints_json_and_ends_with_0_when_all_is_met(tmp_path):
+    done = run(tmp_path, "verify", "--only", "V1", "--json")
 
-    assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["met"] is True
     assert {each["target"] for each in found["findings"]} == {"V1"}
