@@ -377,6 +377,7 @@ def test_a_user_s_policy_that_is_broken_is_status_1_and_says_why(folder, here, w
 
 
 @pytest.mark.live
+@pytest.mark.untimed
 @pytest.mark.parametrize(
     ("words", "said"),
     [

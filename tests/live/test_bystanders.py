@@ -19,7 +19,7 @@ from tests.live.echo_roles import LOUD_BYTES
 from tests.live.echo_run import NODES, group_of, run_echo, start_launcher, wait_for
 from tests.live.test_start_stop import assert_no_gap, noted
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.untimed]
 
 STRANGER = """
 import sys

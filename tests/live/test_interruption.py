@@ -14,7 +14,7 @@ import pytest
 
 from testbed.record.read import read_tables
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.untimed]
 
 CHECKOUT = Path(__file__).parents[2]
 WAIT_S = 60.0  # far above what any step takes, also on a busy host

@@ -24,7 +24,7 @@ from testbed.runtime.run_lock import lock
 from tests.live.echo_roles import STILLBORN
 from tests.live.echo_run import NODES, WAIT_S, alive, group_of, run_echo, start_launcher, wait_for
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.untimed]
 
 GONE_WITHIN_S = 3.0
 LONG_S = 300.0  # of a run that the test ends
