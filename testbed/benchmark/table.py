@@ -10,6 +10,8 @@ from rich.table import Table
 
 from testbed.benchmark.figure import Figure
 
+MOST_DIGITS = 10_000.0  # from here on all digits are written, which four would round
+
 
 def figure_table(figures: Sequence[Figure]) -> Table:
     """A line for each figure: value, aim, whether it is reached."""
@@ -41,7 +43,9 @@ def figure_data(figures: Sequence[Figure]) -> list[dict[str, Any]]:
 
 
 def _value(figure: Figure) -> str:
-    return f"{figure.value:.4g} {figure.unit}".rstrip()
+    value = figure.value
+    said = f"{value:,.0f}" if MOST_DIGITS <= abs(value) < math.inf else f"{value:.4g}"
+    return f"{said} {figure.unit}".rstrip()
 
 
 def _aim(figure: Figure) -> str:

@@ -13,7 +13,7 @@ from testbed.benchmark import neighbours
 from testbed.benchmark.catalogue import CATALOGUE, all_figures
 from testbed.benchmark.figure import Figure
 from testbed.benchmark.neighbours import Clock, Load, refuse_busy_host, undisturbed
-from testbed.benchmark.table import figure_data
+from testbed.benchmark.table import figure_data, figure_table
 from testbed.errors import RunError, UsageError
 from tests.benchmark.made_run import made_run
 
@@ -55,6 +55,16 @@ def test_what_is_not_known_is_null_in_the_data():
     (row,) = figure_data([Figure("x", math.nan, "s")])
 
     assert (row["value"], row["aim"], row["reached"]) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(30_000, "30,000 /s"), (9_999.4, "9999 /s"), (0.30784, "0.3078 /s"), (math.nan, "nan /s")],
+)
+def test_large_figures_are_written_out(value, said):
+    (column,) = [each for each in figure_table([Figure("x", value, "/s")]).columns if each.header == "value"]
+
+    assert list(column.cells) == [said]
 
 
 def test_a_busy_neighbour_is_refused_and_told(loads):
