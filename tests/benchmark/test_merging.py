@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from testbed.benchmark.merging import follow_up, record
 from testbed.benchmark.scenes import shipped
 from testbed.figures.drawing import FIGURES
@@ -9,12 +11,17 @@ from testbed.record.read import read_tables
 from testbed.record.run_folder import ArmFolder
 
 
-def test_records_are_analysed_as_those_of_a_live_run_in_every_respect(tmp_path):
-    folder = ArmFolder(tmp_path / "arm")
+@pytest.fixture(scope="module")
+def followed(tmp_path_factory):
+    """The folder of a run of three seconds, merged, analysed and drawn, and its summary."""
+    folder = ArmFolder(tmp_path_factory.mktemp("merging") / "arm")
     folder.make()
     record(folder, shipped("throughput.yaml", duration_s=3.0))
+    return folder, follow_up(folder)
 
-    summary = follow_up(folder)
+
+def test_records_are_analysed_as_those_of_a_live_run_in_every_respect(followed):
+    folder, summary = followed
 
     assert summary["engine"] == "live"
     assert summary["verdict"] == "valid", summary["verdict_reasons"]
@@ -30,12 +37,9 @@ def test_records_are_analysed_as_those_of_a_live_run_in_every_respect(tmp_path):
     assert {path.stem for path in folder.path.glob("*.png")} == {*FIGURES, "lateness"}
 
 
-def test_there_are_as_many_rows_as_in_a_live_run(tmp_path):
+def test_there_are_as_many_rows_as_in_a_live_run(followed):
     """Seven processes, links that carried something, and the machine; of three seconds and the drain."""
-    folder = ArmFolder(tmp_path / "arm")
-    folder.make()
-    record(folder, shipped("throughput.yaml", duration_s=3.0))
-    follow_up(folder)
+    folder, _ = followed
 
     tables = read_tables(folder.tables)
     seconds = len(set(tables["processes"]["at_s"]))
