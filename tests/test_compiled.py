@@ -15,6 +15,11 @@ import testbed
 from testbed import compiled
 from testbed.compilation import compile_modules, missing_tools
 from testbed.errors import UsageError
+from testbed.experiment import Options, run_scenario
+from testbed.record.run_folder import RunFolder
+from testbed.scenario.load import load_scenario
+from testbed.scenario.quantity import parse_duration_s
+from tests.full_length import silent
 
 CHECKOUT = Path(__file__).parents[1]
 SCENARIOS = {
@@ -134,14 +139,21 @@ def test_a_compilation_takes_the_place_of_an_older_one_whole(tmp_path, package, 
 
 
 def run_virtual(scenario, duration, out, form):
-    variable = {} if form == "compiled" else {compiled.VARIABLE: "no"}
-    words = ["--engine", "virtual", "--duration", duration, "--no-figures", "--out", str(out)]
-    subprocess.run(
-        [sys.executable, "-m", "testbed", "run", str(CHECKOUT / "scenarios" / scenario), *words],
-        env={**os.environ, "PYTHONPATH": str(CHECKOUT), **variable},
-        capture_output=True,
-        check=False,
-    )
+    """The tables of a run in this process, whose modules are compiled, or in one that runs the sources."""
+    path = CHECKOUT / "scenarios" / scenario
+    if form == "compiled":
+        folder = RunFolder(out)
+        folder.path.mkdir()
+        options = Options("virtual", duration_s=parse_duration_s(duration), figures=False)
+        run_scenario(load_scenario(path), folder, options, silent)
+    else:
+        words = ["--engine", "virtual", "--duration", duration, "--no-figures", "--out", str(out)]
+        subprocess.run(
+            [sys.executable, "-m", "testbed", "run", str(path), *words],
+            env={**os.environ, "PYTHONPATH": str(CHECKOUT), compiled.VARIABLE: "no"},
+            capture_output=True,
+            check=False,
+        )
     return {str(file.relative_to(out)): file.read_bytes() for file in sorted(out.rglob("*.parquet"))}
 
 
