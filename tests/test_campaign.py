@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from testbed import campaign
-from testbed.analysis.scale import compare_scales
+from testbed.analysis.scale import compare_scales, unequal_keys
 from testbed.campaign import Orders, without_oracles
 from testbed.errors import InterruptError, RunError
 from testbed.experiment import Finished, new_folder
@@ -141,6 +141,64 @@ def test_virtual_figures_are_the_same_at_twice_the_time_scale(folder):  # noqa: 
         json.loads((folder / "out" / f"scale-{scale}" / "summary.json").read_text()) for scale in (1, 2)
     )
     assert once["arms"]["random"]["sojourn_s"]["p99"] == doubled["arms"]["random"]["sojourn_s"]["p99"]
+
+
+@pytest.mark.parametrize(("asked", "scales"), [(None, (1.0, 4.0)), (0.5, (0.5, 0.5))])
+def test_each_arm_is_run_at_its_own_time_scale_and_at_twice_that(folder, asked, scales):  # noqa: F811
+    """An arm may set its own, which overrides that of the file; the one of the command line overrides both."""
+    path = folder / "own.yaml"
+    path.write_text(TEXT.replace("  weighted: {roots", "  weighted: {time_scale: 4.0, roots"))
+    orders = Orders("virtual", (), None, [], None, 1, False, False, time_scale=asked)
+    base = new_folder(folder / "out", "")
+
+    status = campaign.run_scales(Console(file=io.StringIO(), width=200), path, base, orders)
+
+    runs = [json.loads(each.read_text())["arms"] for each in sorted(base.path.glob("scale-*/summary.json"))]
+    found = sorted(tuple(run[arm]["time_scale"] for arm in ("random", "weighted")) for run in runs)
+    assert found == [scales, tuple(2 * scale for scale in scales)]
+    assert status == 0
+
+
+def test_an_expectation_that_is_not_met_at_either_scale_ends_with_3(folder):  # noqa: F811
+    path = folder / "unmet.yaml"
+    path.write_text(TEXT.replace("share > 0.5", "share > 0.9"))
+    orders = Orders("virtual", (), None, [], None, 1, False, False)
+    said = io.StringIO()
+
+    status = campaign.run_scales(Console(file=said, width=200), path, new_folder(folder / "out", ""), orders)
+
+    assert "does not agree" not in said.getvalue()
+    assert status == 3
+
+
+def test_any_key_that_differs_at_twice_the_scale_is_told(folder, monkeypatch):  # noqa: F811
+    """Such as one that the table of figures does not show."""
+    whole = campaign.run_seeds
+
+    def odd(console, scenario, base, orders):
+        status, summaries = whole(console, scenario, base, orders)
+        for words in summaries[0]["arms"].values():
+            words["requests"]["completed"] += int(orders.stretch) - 1
+        return status, summaries
+
+    monkeypatch.setattr(campaign, "run_seeds", odd)
+    orders = Orders("virtual", ("random",), None, [], 1.0, 1, False, False)
+    said = io.StringIO()
+
+    status = campaign.run_scales(
+        Console(file=said, width=200), folder / "small.yaml", new_folder(folder / "out", ""), orders
+    )
+
+    assert "random.requests.completed is " in said.getvalue()
+    assert status == 3
+
+
+def test_rounding_is_no_difference_and_the_scale_itself_is_to_differ():
+    def summary(time_scale, mean, wall_s):
+        return {"arms": {"a": {"time_scale": time_scale, "wall_s": wall_s, "mean": mean}}}
+
+    assert unequal_keys(summary(3.0, 0.1, 1.0), summary(6.0, 0.1 + 1e-12, 2.0)) == []
+    assert unequal_keys(summary(3.0, 0.1, 1.0), summary(6.0, 0.1 + 1e-6, 2.0))[0].key == "a.mean"
 
 
 def test_virtual_figures_are_the_same_in_two_runs_of_one_plan(folder):  # noqa: F811

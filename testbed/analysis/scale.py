@@ -6,7 +6,11 @@ with real processes the lateness of the host counts half as much.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
+
+from testbed.analysis.compare import Difference, differing_keys
+from testbed.analysis.spread import WALL_TIME
 
 # (where in the summary of an arm, largest relative difference with real processes)
 MEASURES = (
@@ -15,6 +19,7 @@ MEASURES = (
     (("sojourn_s", "p99"), 0.05),
     (("oscillation", "amplitude"), 0.15),
 )
+OF_THE_SCALE = ("time_scale", *WALL_TIME)  # what is to differ
 EXACT = 1e-9  # under virtual time: a scale that is no power of two rounds
 
 
@@ -73,6 +78,29 @@ def compare_scales(once: dict[str, Any], doubled: dict[str, Any], engine: str) -
                 )
             )
     return findings
+
+
+def unequal_keys(once: dict[str, Any], doubled: dict[str, Any]) -> list[Difference]:
+    """Every key of every arm's summary whose values differ by more than rounding: none may under virtual time.
+
+    Args:
+        once: summary of the run at the scenario's scale.
+        doubled: summary of the same run with every duration doubled.
+    """
+    return [
+        found._replace(key=f"{arm}.{found.key}")
+        for arm in once["arms"]
+        for found in differing_keys(_timeless(once["arms"][arm]), _timeless(doubled["arms"][arm]))
+        if not _is_rounding(found.left, found.right)
+    ]
+
+
+def _timeless(words: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in words.items() if key not in OF_THE_SCALE}
+
+
+def _is_rounding(left: Any, right: Any) -> bool:
+    return isinstance(left, float) and isinstance(right, float) and math.isclose(left, right, rel_tol=EXACT)
 
 
 def _figure(words: Any, path: tuple[str, ...]) -> float | None:

@@ -76,6 +76,7 @@ def run(
         strict,
         check_spread,
         null,
+        time_scale,
     )
     if scenario.is_dir():
         raise typer.Exit(run_folder(console, scenario, out, orders))

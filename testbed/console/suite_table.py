@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.table import Table
 
+from testbed.analysis.compare import Difference
 from testbed.analysis.scale import ScaleFinding
 
+MOST_KEYS = 10
 PASSED = 0  # the exit status of a scenario whose runs were valid and met every expectation
 
 
@@ -36,8 +38,10 @@ def print_suite(console: Console, lines: Sequence[SuiteLine]) -> None:
     console.print(f"{passed} of {len(lines)} passed", highlight=False)
 
 
-def print_scales(console: Console, findings: Sequence[ScaleFinding]) -> None:
-    """A line for each figure at the two scales."""
+def print_scales(
+    console: Console, findings: Sequence[ScaleFinding], unequal: Sequence[Difference] = ()
+) -> None:
+    """A line for each figure at the two scales, then the keys of the summary that differ though they may not."""
     table = Table(title="the same at twice the time scale, in scenario time", title_justify="left")
     for name in ("arm", "figure", "once", "doubled", "difference", "accepted", ""):
         table.add_column(name)
@@ -51,6 +55,11 @@ def print_scales(console: Console, findings: Sequence[ScaleFinding]) -> None:
         )
         table.add_row(each.arm, each.measure, *values, word)
     console.print(table)
+    for key in unequal[:MOST_KEYS]:
+        text = f"{key.key} is {key.left} and then {key.right}: under virtual time nothing may differ"
+        console.print(text, style="red", highlight=False, markup=False, soft_wrap=True)
+    if len(unequal) > MOST_KEYS:
+        console.print(f"and {len(unequal) - MOST_KEYS} more keys", style="red", highlight=False)
 
 
 def _verdicts(summaries: Sequence[dict[str, Any]]) -> str:
