@@ -17,7 +17,7 @@ pytestmark = pytest.mark.live
 
 TEXT = """
 name: agreement
-duration: 3 s
+duration: 2 s
 seed: 5
 dating: {dating}
 processes: {processes}
@@ -29,7 +29,7 @@ roots:
   b: {{traffic: [{{class: sand, rate: 30 /s, policy: split}}]}}
 reports: {{every: 100 ms}}
 classes:
-  sand: {{prompt_tokens: {{lognormal: {{mean: 48, cv: 1}}}}, output_tokens: {{geometric: {{mean: 8}}}}, timeout: 3 s}}
+  sand: {{prompt_tokens: {{lognormal: {{mean: 48, cv: 1}}}}, output_tokens: {{geometric: {{mean: 8}}}}, timeout: 2 s}}
 policies:
   split: {{kind: weighted, weights: {{us: 2, eu: 1}}, draw: request}}
 links:
