@@ -23,6 +23,7 @@ from testbed.analysis.policy_settings import policy_settings
 from testbed.analysis.prefix_cache import prefix_cache_figures
 from testbed.analysis.processes import process_figures
 from testbed.analysis.records import (
+    Table,
     Tables,
     Window,
     row_count,
@@ -167,10 +168,16 @@ def _timed(arm: MeasuredArm) -> Json:
     return {
         "staleness_s": staleness_s(arm.counted),
         "transit_s": transit_s(arm.tables.get("observations", {}), arm.tables["requests"], arm.window),
-        "release_lateness_s": None if arm.is_virtual else release_lateness_s(arm.links),
+        "release_lateness_s": release_lateness_s(arm.links),
+        "inversions": _inversions(arm.tables.get("lateness", {})),
         **arm.fidelity.figures(),
         "processes": process_figures(arm.tables.get("processes", {})),
     }
+
+
+def _inversions(lateness: Table) -> int | None:
+    """Messages that reached their process after their release; None where nobody counted."""
+    return int(lateness["inversions"].sum()) if "inversions" in lateness else None
 
 
 def _routed(arm: MeasuredArm) -> Json:

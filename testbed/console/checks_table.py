@@ -35,7 +35,7 @@ def print_checks(console: Console, summary: dict[str, Any]) -> None:
             console.print(_delays(arm, words["delivered_delays_s"]))
     for arm, words in arms.items():
         advice = [words["verdict_advice"]] if words.get("verdict_advice") else []
-        of_host = (*_timers(words.get("timers_s")), *_machine(words.get("host")))
+        of_host = (*_live(words), *_timers(words.get("timers_s")), *_machine(words.get("host")))
         for said in (*words["verdict_reasons"], *advice, *words["notes"], *of_host):
             console.print(f"{arm}: {said}", highlight=False, markup=False, soft_wrap=True)
 
@@ -57,6 +57,19 @@ def _delays(arm: str, links: Sequence[dict[str, Any]]) -> Table:
 
 def _styled(word: str) -> str:
     return f"[{STYLES[word]}]{word}[/]" if word in STYLES else word
+
+
+def _live(words: dict[str, Any]) -> list[str]:
+    """What the roles took for now, and how many messages came too late to be held; nothing of a virtual run."""
+    if words["engine"] != "live":
+        return []
+    count = words.get("inversions")
+    late = (
+        ""
+        if count is None
+        else f"; {count} inversions (messages that reached their process after their release)"
+    )
+    return [f"dating {words['dating']}{late}"]
 
 
 def _timers(latest: dict[str, Any] | None) -> list[str]:

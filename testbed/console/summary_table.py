@@ -32,6 +32,7 @@ def print_summary(console: Console, summary: dict[str, Any]) -> None:
     console.print(_requests_table(summary))
     console.print(_routing_table(summary))
     print_guards(console, summary)
+    _print_dating(console, summary)
     _print_reasons(console, summary)
     _print_expectations(console, summary)
 
@@ -112,7 +113,7 @@ def _routing_table(summary: dict[str, Any]) -> Table:
             _seconds(age["p50"]),
             _seconds(age["p99"]),
             _seconds(words["policy"].get("loop_delay_s")),
-            _seconds(lateness["p99"] if lateness else None),
+            _seconds(lateness["p99"] if lateness else None),  # older summaries have null for virtual runs
             *(
                 [_seconds(settled[key]) for key in ("shares_settled_s", "sojourn_settled_s")]
                 if settling
@@ -125,6 +126,16 @@ def _routing_table(summary: dict[str, Any]) -> Table:
 
 def _table(title: str) -> Table:
     return Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+
+
+def _print_dating(console: Console, summary: dict[str, Any]) -> None:
+    """What the roles of live runs took for now, where it is not the clock."""
+    due = [
+        arm for arm, words in summary["arms"].items() if (words["engine"], words["dating"]) == ("live", "due")
+    ]
+    if due:
+        said = f"dating due, not actual: {', '.join(due)}"
+        console.print(said, highlight=False, markup=False, soft_wrap=True)
 
 
 def _print_reasons(console: Console, summary: dict[str, Any]) -> None:

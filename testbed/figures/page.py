@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any
 
@@ -233,7 +233,7 @@ def caption(arms: Sequence[DrawnArm], said: str) -> str:
     """What is shown, and of which run: scenario, seed, engine, requests, verdicts, warm-up, faults."""
     first = arms[0]
     seeds = sorted({arm.scenario.seed for arm in arms})
-    engines = sorted({f"{arm.summary['engine']} engine" for arm in arms})
+    engines = sorted({_engine(arm.summary) for arm in arms})
     return " ".join(
         [
             said,
@@ -243,6 +243,12 @@ def caption(arms: Sequence[DrawnArm], said: str) -> str:
             *_faults_said(arms),
         ]
     )
+
+
+def _engine(summary: Mapping[str, Any]) -> str:
+    """The engine; of a live run also what its roles took for now."""
+    dating = summary.get("dating")
+    return f"{summary['engine']} engine" + (f" (dating {dating})" if summary["engine"] == "live" else "")
 
 
 def faults_of(arms: Sequence[DrawnArm]) -> list[str]:

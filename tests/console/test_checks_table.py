@@ -5,6 +5,7 @@ from __future__ import annotations
 from io import StringIO
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 
 from testbed.analysis.summary import summarize_arm, summarize_run
@@ -60,3 +61,18 @@ def test_a_run_that_nobody_watched_says_so_and_a_virtual_one_is_not_asked() -> N
     virtual = printed(made_outcome(engine="virtual"))
     assert lines_with(virtual, "release lateness", "not asked")
     assert "the machine" not in virtual
+
+
+def test_a_live_run_tells_what_its_roles_took_for_now_and_how_many_messages_came_too_late_to_be_held() -> (
+    None
+):
+    lateness = made_lateness(SCENARIO)
+    counted = {**lateness, "inversions": np.full(len(lateness["delivered"]), 2)}
+
+    said = printed(made_outcome(dating="due"), lateness=counted)
+
+    assert lines_with(
+        said, "flow: dating due; 54 inversions (messages that reached their process after their release)"
+    )
+    assert lines_with(printed(), "flow: dating actual")
+    assert "dating" not in printed(made_outcome(engine="virtual"))

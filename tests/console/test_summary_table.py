@@ -42,3 +42,9 @@ def test_of_many_reasons_the_gravest_are_printed_and_the_others_counted() -> Non
 
     assert said.count("flow is incomplete: ") == 3
     assert "flow: 2 more reasons, see testbed show --checks\n" in said
+
+
+def test_arms_whose_roles_were_told_due_instants_are_named() -> None:
+    assert "dating due, not actual: flow\n" in printed(dating="due")
+    assert "dating" not in printed()
+    assert "dating" not in printed(engine="virtual", dating="due")
