@@ -13,6 +13,9 @@ FOLDER_VARIABLE = "TESTBED_DATA"
 def find_data(name: str, missing: str, wanted: str) -> Path:
     """The file as it is named, or in the folder that the environment names, by its path there or by its name alone.
 
+    There it is looked for at the path that the scenario has, then by its bare name: a folder that holds the file
+    will do, whatever the folders of the scenario's path are called.
+
     Args:
         name: as the scenario has it.
         missing: how the message begins where there is none, such as 'no trace'.
@@ -26,7 +29,7 @@ def find_data(name: str, missing: str, wanted: str) -> Path:
     if folder:
         candidates += [Path(folder) / name, Path(folder) / Path(name).name]
     for path in candidates:
-        if path.is_file():
+        if os.path.isfile(path):  # Path.is_file raises where the name is too long for any file
             return path
     tried = " and ".join(dict.fromkeys(str(path) for path in candidates))
     raise RunError(

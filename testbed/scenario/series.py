@@ -55,7 +55,7 @@ class Series(NamedTuple):
 
 
 def read_series(path: str) -> Series:
-    """The series in a file, as given or in the folder that TESTBED_DATA names.
+    """The series in a file, where `find_data` finds it.
 
     Raises:
         RunError: the file is missing or cannot be read, or a row is malformed.

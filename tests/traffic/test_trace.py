@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 
 from testbed.errors import RunError
+from testbed.scenario.load import load_scenario
 from testbed.scenario.schema import Trace
 from testbed.serving.prefix_cache import PrefixCache
 from testbed.traffic.trace import deal, read_trace
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "traces"
+AZURE_YAML = Path(__file__).parents[2] / "scenarios" / "azure.yaml"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the folder of public traces is not here")
 
 # As published: seven decimals, CRLF, the last line without an end.
@@ -127,6 +129,41 @@ def test_a_relative_path_is_looked_for_in_the_folder_of_the_environment(
 
     assert len(read(trace_of(Path("far.csv")))) == 3
     assert len(read(trace_of(Path("../elsewhere/far.csv")))) == 3
+
+
+def test_the_folder_of_the_environment_may_be_the_one_that_holds_the_file_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The path of `azure.yaml` leads out of the checkout; a user has the file in a folder of their own."""
+    trace = load_scenario(AZURE_YAML).arms["static"].traces["conv"]
+    written(tmp_path, AZURE, Path(trace.path).name)
+    away = tmp_path / "away"
+    away.mkdir()
+    monkeypatch.chdir(away)
+    monkeypatch.setenv("TESTBED_DATA", str(tmp_path))
+
+    assert len(read(trace)) == 3
+
+
+def test_the_path_below_the_folder_of_the_environment_goes_before_the_bare_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sub").mkdir()
+    written(tmp_path / "sub", AZURE, "far.csv")
+    written(tmp_path, "of another kind", "far.csv")
+    monkeypatch.setenv("TESTBED_DATA", str(tmp_path))
+
+    assert len(read(trace_of(Path("sub/far.csv")))) == 3
+
+
+@pytest.mark.parametrize("name", ["a" * 300 + ".csv", "nul\0.csv"])
+def test_a_name_that_no_file_can_have_is_that_of_a_missing_file(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TESTBED_DATA", raising=False)
+
+    with pytest.raises(RunError, match=r"^no trace at "):
+        read(trace_of(Path(name)))
 
 
 @pytest.mark.parametrize(
