@@ -24,7 +24,7 @@ import numpy.typing as npt
 from testbed.analysis.records import Floats, Table, Window, codes, row_count, rows
 from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import build_topology
-from testbed.traffic.capacity import cell_capacity_per_s, cell_profile
+from testbed.traffic.capacity import cell_divisor_per_s, cell_profile
 
 
 class Imbalance(NamedTuple):
@@ -53,7 +53,7 @@ def imbalance_of_cells(
         output_mean: mean output tokens.
     """
     requests = [
-        _sum_known(each.requests) / cell_capacity_per_s(scenario, cell, prompt_mean, output_mean)
+        _sum_known(each.requests) / cell_divisor_per_s(scenario, cell, prompt_mean, output_mean)
         for cell, each in loads.items()
     ]
     work = [_sum_known(each.work_s) / scenario.cells[cell].servers for cell, each in loads.items()]
@@ -119,7 +119,7 @@ def work_left_s(
     """
     profile = cell_profile(scenario.cells[cell], scenario.stretch)
     if profile is None:
-        return requests * scenario.cells[cell].servers / cell_capacity_per_s(scenario, cell, 1.0, 1.0)
+        return requests * scenario.cells[cell].servers / cell_divisor_per_s(scenario, cell, 1.0, 1.0)
     context = kv * profile.kv_tokens / np.maximum(running, 1)
     per_token_s = profile.decode_b_s + profile.decode_c_s * context
     return np.asarray(profile.prefill_b_s * prompt + per_token_s * output, np.float64)

@@ -216,7 +216,7 @@ def costs_of(
     if cost == "in_flight":
         return in_flight
     if cost == "in_flight_per_capacity":
-        return np.asarray(in_flight / (servers * curve.capacity_per_s))
+        return np.asarray(in_flight / (servers * curve.divisor_per_s))
     n = in_flight / servers
     served_s = curve.alpha_s + curve.beta_s * n
     if cost == "marginal":

@@ -154,7 +154,7 @@ class Autoscaler(PassThroughRole):
             return queued
         if self._words.in_flight is not None:
             return in_flight
-        return self._curve.rate_per_s(in_flight) / self._curve.capacity_per_s
+        return self._curve.rate_per_s(in_flight) / self._curve.divisor_per_s
 
     def _change(self, there: int, wanted: int, now_s: float) -> None:
         goal = wanted if wanted > there else min(there, max(number for _, number in self._wanted))

@@ -24,5 +24,5 @@ def another_target(chosen: Target | None, view: View, tried: Collection[Target])
 
 
 def _busy(view: View, target: Target) -> tuple[float, float, int]:
-    count, capacity = view.count(target), target.capacity_per_s
+    count, capacity = view.count(target), target.divisor_per_s
     return count / capacity, target.own_in_flight / capacity, target.index

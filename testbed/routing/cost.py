@@ -6,7 +6,7 @@ With N requests in flight at a target of k equal servers, n = N / k, and alpha, 
                 with s = 2 beta (alpha + beta n_cap) / alpha, cut at 100 alpha;  cost (m + network) / (1 - e), seconds
     latency     (alpha + beta n + network) / (1 - e), seconds
     in_flight   N, requests
-    in_flight_per_capacity  N / capacity, seconds
+    in_flight_per_capacity  N / capacity, seconds; servers without room for a mean request count as serving one at a time
 
 where e is the error fraction, cut at 0.95, and `network` the round trip that the balancer measured itself, without
 the time in the target; it counts as 0 until the first reply. The delay of observations is never part of a cost.
@@ -53,7 +53,7 @@ def cost_of(
         return marginal_cost_s(curve, servers, in_flight, network_s, error_fraction)
     if cost == "latency":
         return latency_cost_s(curve, servers, in_flight, network_s, error_fraction), False
-    return (in_flight if cost == "in_flight" else in_flight / (servers * curve.capacity_per_s)), False
+    return (in_flight if cost == "in_flight" else in_flight / (servers * curve.divisor_per_s)), False
 
 
 def model_curve(target: Target, model: LatencyModel, output_mean: float) -> RateCurve:
@@ -86,7 +86,7 @@ def cost_function(
     if cost == "in_flight":
         return count
     if cost == "in_flight_per_capacity":
-        return lambda target: count(target) / target.capacity_per_s
+        return lambda target: count(target) / target.divisor_per_s
     if cost == "latency":
         return _latency_function(count, model, output_mean)
     return _marginal_function(count, model, output_mean)

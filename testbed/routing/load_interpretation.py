@@ -62,11 +62,11 @@ class LoadInterpretation:
         """Work out for the reports of now in which order targets fill, and the shares of `basic`."""
         self._allowed, self._turns_at_s, self._is_stale = view.allowed, view.turns_at_s, False
         loads = {target: view.count(target) for target in view.allowed}
-        levels = {target: load / target.capacity_per_s for target, load in loads.items()}
+        levels = {target: load / target.divisor_per_s for target, load in loads.items()}
         self._order = tuple(sorted(loads, key=levels.__getitem__))
         if not self._order:
             return
-        self._capacities = list(accumulate(target.capacity_per_s for target in self._order))
+        self._capacities = list(accumulate(target.divisor_per_s for target in self._order))
         filled = list(accumulate(loads[target] for target in self._order))
         self._reached = [
             levels[target] * capacity - load
@@ -78,7 +78,7 @@ class LoadInterpretation:
             return
         last = bisect_right(self._reached, arrivals)
         level_s = (arrivals + filled[last]) / self._capacities[last]
-        raised = (level_s * target.capacity_per_s - loads[target] for target in self._order[: last + 1])
+        raised = (level_s * target.divisor_per_s - loads[target] for target in self._order[: last + 1])
         self._bounds = list(accumulate(raised))
 
     def _expected(self, view: View) -> float:

@@ -68,6 +68,6 @@ def expected_sojourn_s(target: Target, in_flight: int, speed: float) -> float:
     """
     n = (in_flight + 1) / target.servers
     curve = target.curve
-    stay_s = curve.latency_s(n) if n <= curve.n_cap else n / curve.capacity_per_s
+    stay_s = curve.latency_s(n) if n <= curve.n_cap else n / curve.divisor_per_s
     network_s = target.network_s
     return stay_s / speed + (network_s if network_s == network_s else 0.0)

@@ -26,7 +26,8 @@ class Target:
         index: position in `View.targets`.
         curve: rate curve of one of its servers for the mix of work of this balancer.
         servers: how many equal servers stand behind it (1 for a server).
-        capacity_per_s: the most that it completes, all servers together.
+        capacity_per_s: the most that it completes, all servers together; 0 where they have no room for a mean request.
+        divisor_per_s: the same for costs that divide by it, above 0 (see `RateCurve.divisor_per_s`).
         alpha_s, beta_s, n_cap: of `curve`, for costs at each decision.
         queued, running, in_flight, arrivals: as reported; the sum over the latest report of each reporter, where
             one that was never heard counts 0.
@@ -51,6 +52,7 @@ class Target:
         "beta_s",
         "capacity_per_s",
         "curve",
+        "divisor_per_s",
         "error_fraction",
         "fitted_a_s",
         "fitted_b_s",
@@ -83,6 +85,7 @@ class Target:
         self.curve = curve
         self.servers = servers
         self.capacity_per_s = servers * curve.capacity_per_s
+        self.divisor_per_s = servers * curve.divisor_per_s
         self.alpha_s = curve.alpha_s
         self.beta_s = curve.beta_s
         self.n_cap = curve.n_cap

@@ -35,6 +35,15 @@ class RateCurve:
         """The rate at n_cap: the most that the server completes."""
         return self.rate_per_s(self.n_cap)
 
+    @property
+    def divisor_per_s(self) -> float:
+        """What a count is divided by to compare targets per capacity: the capacity, and above 0 in any case.
+
+        A server that has no room for a single mean request counts as one that serves them one at a time: smaller ones
+        may fit, and its cost is high and finite.
+        """
+        return self.capacity_per_s or 1.0 / self.latency_s(1.0)
+
     def latency_s(self, n: float) -> float:
         """Sojourn with n requests in flight, alpha + beta n."""
         return self.alpha_s + self.beta_s * n

@@ -228,7 +228,7 @@ def _cost(policy: Policy, wanted: Demand, lines: list[int]) -> CostOf:
         "marginal": lambda seen: curves.marginal_s(seen) + travel_s,
         "latency": lambda seen: curves.sojourn_s(seen) + travel_s,
         "in_flight": lambda seen: seen,
-        "in_flight_per_capacity": lambda seen: seen / curves.capacity_per_s,
+        "in_flight_per_capacity": lambda seen: seen / curves.divisor_per_s,
     }
     sought = costs[kind]
     return (lambda seen: -sought(seen)) if policy.kind == "worst" else sought

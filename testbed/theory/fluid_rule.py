@@ -108,7 +108,8 @@ class Greedy:
     def shares(self, costs: Floats, weights_s: Floats, before: Floats, allowed: Mask) -> Floats:
         """See `Rule`."""
         seen = np.where(allowed, costs, np.inf)
-        least = seen <= seen.min(axis=2, keepdims=True) * HARDLY_MORE
+        least_cost = seen.min(axis=2, keepdims=True)  # below 0 where `worst` turns the costs round
+        least = seen <= np.maximum(least_cost * HARDLY_MORE, least_cost / HARDLY_MORE)
         return np.asarray(least / least.sum(axis=2, keepdims=True))
 
 

@@ -64,6 +64,11 @@ class BatchCurves:
         with np.errstate(divide="ignore"):
             return np.asarray(self.servers / (self.alpha_s / self.n_cap + self.beta_s))
 
+    @property
+    def divisor_per_s(self) -> Floats:
+        """k times the `RateCurve.divisor_per_s` of a server: n_cap counts as at least 1."""
+        return np.asarray(self.servers / (self.alpha_s / np.maximum(self.n_cap, 1.0) + self.beta_s))
+
     def rate_per_s(self, in_flight: Floats) -> Floats:
         """k n / (alpha + beta n), n up to n_cap."""
         n = np.minimum(in_flight / self.servers, self.n_cap)

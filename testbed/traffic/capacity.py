@@ -79,6 +79,11 @@ def cell_capacity_per_s(scenario: Scenario, cell: str, prompt_mean: float, outpu
     return scenario.cells[cell].servers * cell_curve(scenario, cell, prompt_mean, output_mean).capacity_per_s
 
 
+def cell_divisor_per_s(scenario: Scenario, cell: str, prompt_mean: float, output_mean: float) -> float:
+    """The same to divide counts of a cell by: above 0 also where no mean request fits (see `RateCurve`)."""
+    return scenario.cells[cell].servers * cell_curve(scenario, cell, prompt_mean, output_mean).divisor_per_s
+
+
 def token_means(scenario: Scenario, root: str) -> tuple[float, float]:
     """Mean prompt and output tokens of a root's requests, its lines weighted by their mean rates."""
     return _mix(line_rates(scenario, root))

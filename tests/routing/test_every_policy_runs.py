@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from testbed.analysis.constraints import audit
 from testbed.analysis.laws import all_laws
+from testbed.analysis.summary import summarize_arm
 from testbed.scenario.policy_words import POLICY_KINDS
 from testbed.scenario.references import ONE_TIER
 from testbed.scenario.topology import build_topology
@@ -63,6 +66,42 @@ def scenario(policy: dict[str, Any], tier: str) -> dict[str, Any]:
             {"from": "cell.*", "to": "root.*", "path": "observation", "delay": "100 ms", "loss": "5 %"},
         ],
     }
+
+
+def tight_scenario(policy: dict[str, Any], tight: tuple[str, ...]) -> dict[str, Any]:
+    """Requests of 15 tokens in the mean; some cells have room for 10, where the smaller requests alone are served."""
+    roomy = {"servers": 2, "profile": "bench"}
+    cells = {name: roomy | ({"kv_tokens": 10} if name in tight else {}) for name in ("us", "eu", "asia")}
+    tokens = {
+        "prompt_tokens": {"lognormal": {"mean": 12, "cv": 2}},
+        "output_tokens": {"geometric": {"mean": 3}},
+    }
+    return scenario(policy, "roots") | {
+        "cells": cells,
+        "classes": {"chat": tokens | {"retries": {}}},
+        "records": {"decisions": "100 %"},
+    }
+
+
+@pytest.mark.parametrize("tight", [("us",), ("us", "eu", "asia")], ids=["one", "all"])
+@pytest.mark.parametrize("name", [name for name, tier in CASES if tier == "roots"])
+def test_cells_without_room_for_a_mean_request_serve_what_fits(
+    tmp_path: Path, name: str, tight: tuple[str, ...]
+) -> None:
+    """Their capacity is 0: whatever divides by it has to be defined, from the choice to the summary."""
+    run = run_words(tmp_path / "main", tight_scenario(POLICIES[name], tight))
+    words = summarize_arm(run.scenario, run.tables, run.outcome, ())
+
+    assert words["requests"]["completed"] > 50
+    assert json.dumps(words, allow_nan=False)
+
+
+def test_costs_per_a_capacity_of_nothing_still_tell_loads_apart(tmp_path: Path) -> None:
+    run = run_words(tmp_path / "main", tight_scenario({"kind": "least_cost"}, ("us", "eu", "asia")))
+
+    costs = run.tables["decisions"]["believed_cost"]
+    assert np.isfinite(costs).all()
+    assert len(np.unique(costs)) > 2
 
 
 @pytest.mark.parametrize(("name", "tier"), CASES, ids=[f"{name} at {tier}" for name, tier in CASES])

@@ -46,6 +46,16 @@ def test_small_is_capped_by_its_sequences_or_by_its_memory() -> None:
     assert small.rate_curve(40_000, 1).n_cap == 0
 
 
+def test_a_server_without_room_for_a_mean_request_has_no_capacity_yet_counts_can_be_divided() -> None:
+    """Costs per capacity take it for a server of one request at a time; elsewhere they take the capacity itself."""
+    small = PROFILES["small"]
+    none, some = small.rate_curve(40_000, 1), small.rate_curve(4000, 32)
+
+    assert none.capacity_per_s == 0.0
+    assert none.divisor_per_s == pytest.approx(1.0 / (none.alpha_s + none.beta_s))
+    assert some.divisor_per_s == some.capacity_per_s
+
+
 def test_small_has_the_step_times_of_the_incidents() -> None:
     """12 ms + 0.4 ms per sequence + 60 us per prefilled token: one request alone, by hand."""
     curve = PROFILES["small"].rate_curve(500, 128)

@@ -36,6 +36,7 @@ def under(policy: dict[str, Any], **changes: Any) -> Scenario:
         ({"kind": "least_cost", "cost": "latency"}, Greedy),
         ({"kind": "jsq"}, Greedy),
         ({"kind": "gmsr"}, Greedy),
+        ({"kind": "worst"}, Greedy),
         ({"kind": "two_choices"}, BetterOfTwo),
         ({"kind": "logit", "temperature": "50 ms"}, Logit),
         ({"kind": "flow", "step": "0.1 /s^2"}, Gradient),
@@ -56,6 +57,18 @@ def test_each_of_these_policies_has_a_fluid_that_keeps_its_requests(
     path = solve(form.fluid, 4.0, in_flight=np.zeros(3), primed=False, spacing_s=form.spacing_s)
     assert np.abs(path.shares.sum(axis=2) - 1.0).max() < 1e-12
     assert 20.0 < path.in_flight[-1].sum() < 1000.0
+
+
+def test_a_cell_without_room_for_a_mean_request_has_a_finite_cost_in_the_fluid_too() -> None:
+    cells = {
+        "us": {"servers": 1, "profile": "bench", "kv_tokens": 10},
+        "eu": {"servers": 2, "profile": "bench"},
+    }
+    form = fluid_form(under({"kind": "least_cost"}, cells=cells))
+
+    assert form.fluid is not None
+    path = solve(form.fluid, 4.0, in_flight=np.zeros(2), primed=False, spacing_s=form.spacing_s)
+    assert np.isfinite(path.in_flight).all()
 
 
 @pytest.mark.parametrize(
