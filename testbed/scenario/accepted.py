@@ -13,7 +13,7 @@ from testbed.scenario.policy_words import POLICY_KINDS, UserPolicy, policy_tag
 from testbed.scenario.quantity import PERCENT, Dimension
 from testbed.scenario.schema import Tokens
 from testbed.scenario.spelling import listed
-from testbed.scenario.words import Words
+from testbed.scenario.words import MOST_TOKENS, Words
 from testbed.scenario.yaml_tree import Entry
 
 POLICY_CHOICES = (*POLICY_KINDS, "my_module:MyPolicy")
@@ -136,7 +136,7 @@ def describe(slot: Slot, *, with_range: bool = False, with_units: bool = False) 
         ]
         return " or ".join((listed(slot.choices), *others))
     if slot.words is not None:
-        number = "a whole number from 1 or " if slot.words is Tokens else ""
+        number = f"a whole number from 1 to {MOST_TOKENS} or " if slot.words is Tokens else ""
         return f"{number}a mapping with the keys {listed(keys_of(slot.words))}"
     if get_origin(slot.annotation) is dict:
         return f"a mapping from each name to {describe(_slot(get_args(slot.annotation)[1])) or 'a value'}"

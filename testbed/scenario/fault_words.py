@@ -10,10 +10,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from testbed.scenario.finding import time_text
 from testbed.scenario.link_words import LinkKeys
 from testbed.scenario.quantity import Duration, Percent
 from testbed.scenario.relative import ChangedDuration, Factor
+from testbed.scenario.spelling import listed
 from testbed.scenario.words import (
+    MOST_TOKENS,
     Count,
     DurationFromZero,
     Flag,
@@ -91,8 +94,8 @@ class Setting(LinkKeys):
     demand: Annotated[Factor, Field(ge=0)] | None = None
     burst: Count | None = None
     shift: Shift | None = None
-    prompt_tokens: Annotated[Factor, Field(gt=0)] | None = None
-    output_tokens: Annotated[Factor, Field(gt=0)] | None = None
+    prompt_tokens: Annotated[Factor, Field(gt=0, le=MOST_TOKENS)] | None = None
+    output_tokens: Annotated[Factor, Field(gt=0, le=MOST_TOKENS)] | None = None
 
     @property
     def given(self) -> tuple[str, ...]:
@@ -102,7 +105,7 @@ class Setting(LinkKeys):
     @model_validator(mode="after")
     def _check_delay(self) -> Setting:
         if isinstance(self.delay, float) and self.delay < 0:
-            raise ValueError(f"a delay of {self.delay} s is below 0")
+            raise ValueError(f"a delay of {self.delay} s is below 0", "a time from 0, or a change of it")
         if self.kill and self.pause:
             raise ValueError("kill does not go with pause: a process is dead or stopped")
         if self.error_after is not None and self.errors is None:
@@ -165,13 +168,24 @@ def _check_action(action: FaultAction) -> None:
     if action.class_ is not None and action.pick is not None:
         raise ValueError("pick does not go with class, which is one")
     if action.set_ is None:
-        raise ValueError("set is missing: what the fault changes")
+        raise ValueError("set is missing: what the fault changes", _settable(action))
     if not action.set_.given:
-        raise ValueError("set is empty: nothing would change")
+        raise ValueError("set is empty: nothing would change", _settable(action))
     for key in action.set_.given:
         if key not in KEYS_OF[action.target]:
             owners = [target for target, keys in KEYS_OF.items() if key in keys]
             raise ValueError(f"{key} is set on a {' or a '.join(owners)}, not on a {action.target}")
+
+
+def _settable(action: FaultAction) -> str:
+    return f"a mapping with one or more of the keys {listed(sorted(KEYS_OF[action.target]))}"
+
+
+def _backwards(from_s: float, to_s: float) -> tuple[str, str]:
+    return (
+        f"to, {time_text(to_s)}, does not lie after {time_text(from_s)}",
+        "an instant after that of the onset",
+    )
 
 
 _FIELDS = {key: "class_" if key == "class" else key for key in KEYS_OF}
@@ -200,7 +214,7 @@ class RandomFaults(Words):
     @model_validator(mode="after")
     def _check(self) -> RandomFaults:
         if self.to is not None and self.to <= self.from_:
-            raise ValueError("to is to lie after from")
+            raise ValueError(*_backwards(self.from_, self.to))
         return self
 
 
@@ -263,7 +277,7 @@ def _check_times(line: FaultLine) -> None:
     if line.to is not None and line.for_ is not None:
         raise ValueError("for does not go with from and to, which say how long")
     if line.to is not None and line.to <= line.onset_s:
-        raise ValueError("to is to lie after from")
+        raise ValueError(*_backwards(line.onset_s, line.to))
     if line.every is None and line.times is not None:
         raise ValueError("times goes with every, which is missing")
     if line.every is not None and (line.length_s is None or line.length_s > line.every):

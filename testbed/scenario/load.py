@@ -17,7 +17,7 @@ from testbed.errors import Fault, ScenarioError, UsageError
 from testbed.scenario.accepted import FILE_KEYS, keys_of
 from testbed.scenario.arms import override, override_from_text
 from testbed.scenario.expectation import ACCEPTED, Expectation, ExpectationError, parse_expectation
-from testbed.scenario.references import bad_names, cross_faults, name_faults
+from testbed.scenario.references import bad_names, cross_faults, cross_faults_of_parts, name_faults
 from testbed.scenario.schema import Scenario
 from testbed.scenario.spelling import listed, nearest
 from testbed.scenario.wording import null_faults, shown, validation_faults
@@ -169,7 +169,7 @@ def _check(tree: Entry) -> tuple[Scenario | None, list[Fault]]:
     try:
         scenario = Scenario.model_validate(tree.plain(), by_alias=True, by_name=False)
     except ValidationError as error:
-        return None, validation_faults(error, tree) + faults
+        return None, validation_faults(error, tree) + faults + cross_faults_of_parts(error, tree)
     return scenario, faults + cross_faults(scenario, tree)
 
 

@@ -1,14 +1,16 @@
 """Checks across the objects of a scenario: what names something must find it, what goes together must fit.
 
 Names are looked up in the tree of the file, so that a wrong one is told even where other keys are wrong too.
-Everything else needs the checked scenario. A finding names both of the keys that do not agree.
+Everything else needs the checked scenario, or as much of it as is well formed. A finding names both of the keys that do not agree.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
+
+from pydantic import ValidationError
 
 from testbed.errors import Fault
 from testbed.scenario.arms import find
@@ -32,6 +34,7 @@ from testbed.scenario.schema import Scenario
 from testbed.scenario.spelling import listed, nearest
 from testbed.scenario.topology import counts_first_tokens
 from testbed.scenario.view_words import ViewWords
+from testbed.scenario.well_formed import broken_parts, has_effects, has_names, may_be_told, with_stand_ins
 from testbed.scenario.wiring import MAX_LINKS, link_count, wiring_findings
 from testbed.scenario.wording import shown
 from testbed.scenario.words import Words
@@ -72,6 +75,7 @@ ONE_TIER: dict[type[Words], Tier] = {
     StaticOptimalPolicy: Tier("roots", "static_optimal divides the traffic over cells"),
 }
 _NAME = re.compile(r"\w[\w-]*")
+MOST_OF_NAME = 50  # letters: names become those of files, which have 255 bytes, up to four of them a letter
 
 
 def name_faults(tree: Entry) -> list[Fault]:
@@ -90,6 +94,10 @@ def bad_names(tree: Entry, section: str) -> list[Fault]:
         entry.fault(f"{shortened(repr(key))} is not a name", "letters, digits, _ and -")
         for key, entry in _section(tree, section).items()
         if not _NAME.fullmatch(key)
+    ] + [
+        entry.fault(f"{shortened(repr(key))} is too long for a name", f"up to {MOST_OF_NAME} characters")
+        for key, entry in _section(tree, section).items()
+        if _NAME.fullmatch(key) and len(key) > MOST_OF_NAME
     ]
 
 
@@ -98,16 +106,33 @@ def cross_faults(scenario: Scenario, tree: Entry) -> list[Fault]:
     return [located(finding, tree) for finding in findings(scenario)]
 
 
-def findings(scenario: Scenario) -> Iterator[Finding]:
-    """What does not fit together in a scenario; references that find nothing are passed over."""
+def cross_faults_of_parts(error: ValidationError, tree: Entry) -> list[Fault]:
+    """What does not fit together among those objects of a scenario that are well formed, where others are not."""
+    broken = broken_parts(error)
+    scenario = with_stand_ins(tree.plain(), broken)
+    if scenario is None:
+        return []
+    found = findings(scenario, broken)
+    return [located(finding, tree) for finding in found if may_be_told(finding, broken)]
+
+
+def findings(scenario: Scenario, broken: Collection[Keys] = frozenset()) -> Iterator[Finding]:
+    """What does not fit together in a scenario; references that find nothing are passed over.
+
+    Args:
+        scenario: to be checked.
+        broken: parts that something else stands in for (see `well_formed`).
+    """
     yield from _times(scenario)
     yield from _traffic(scenario)
     yield from _tiers(scenario)
     yield from _steps(scenario)
-    yield from _shares(scenario)
+    if not any(keys[0] in ("cells", "roots") for keys in broken):
+        yield from _shares(scenario)
     yield from _full_readings(scenario)
     yield from _first_tokens(scenario)
-    yield from wiring_findings(scenario)
+    if has_names(broken):
+        yield from wiring_findings(scenario, knows_effects=has_effects(broken))
 
 
 def _section(tree: Entry, section: str) -> dict[str, Entry]:

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from testbed.scenario.finding import time_text
 from testbed.scenario.quantity import Percent
 from testbed.scenario.words import (
     DurationFromZero,
@@ -110,7 +111,10 @@ class HealthChecks(Words):
     @model_validator(mode="after")
     def _check(self) -> HealthChecks:
         if self.timeout is not None and self.timeout > self.every:
-            raise ValueError("timeout is above every: a check ends before the next one begins")
+            raise ValueError(
+                f"timeout, {time_text(self.timeout)}, is above every, {time_text(self.every)}",
+                "a timeout up to every: a check ends before the next one begins",
+            )
         return self
 
     @property
@@ -157,9 +161,13 @@ class AutoscalerWords(Words):
     def _check(self) -> AutoscalerWords:
         one_of(self, "in_flight", "queued", "utilisation")
         if self.max is not None and self.max < self.min:
-            raise ValueError("max is below min")
+            raise ValueError(f"max, {self.max}, is below min, {self.min}", "a max from min on")
         if self.start is not None and not self.min <= self.start <= (self.max or self.start):
-            raise ValueError("start is to lie between min and max")
+            raise ValueError(
+                f"start, {self.start}, is not between min, {self.min}, and max"
+                + ("" if self.max is None else f", {self.max}"),
+                "a start from min to max",
+            )
         return self
 
     @property

@@ -7,17 +7,20 @@ in it; checks across objects sit in `load.py`, which also gives every message it
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, PrivateAttr, model_validator
 
 from testbed.scenario.fault_words import FaultLine
+from testbed.scenario.finding import time_text
 from testbed.scenario.link_words import LinkLine
 from testbed.scenario.policy_words import Policy
 from testbed.scenario.quantity import Dimension, Rate, Step, WallDuration
 from testbed.scenario.relative import Relative
 from testbed.scenario.resilience_words import AutoscalerWords, HealthChecks, Hedging, Limit, Retries
 from testbed.scenario.words import (
+    MOST_TOKENS,
     Count,
     DurationFromZero,
     Flag,
@@ -34,29 +37,33 @@ from testbed.scenario.words import (
     one_of,
 )
 
+MOST_VARIATION = 100  # coefficient of variation: a draw of the largest mean stays within 64 bits
+TokenCount = Annotated[int, Field(strict=True, ge=1, le=MOST_TOKENS)]
+TokenQuantile = Annotated[float, Field(strict=True, ge=0, le=MOST_TOKENS)]
+
 # --- classes of traffic -------------------------------------------------------------------------------------
 
 
 class LogNormal(Words):
     """A lognormal count with its mean and its coefficient of variation."""
 
-    mean: Positive
-    cv: NotNegative
+    mean: Annotated[float, Field(strict=True, gt=0, le=MOST_TOKENS)]
+    cv: Annotated[float, Field(strict=True, ge=0, le=MOST_VARIATION)]
 
 
 class Geometric(Words):
     """A geometric count (1, 2, 3, ...) with its mean; memoryless."""
 
-    mean: Annotated[float, Field(strict=True, ge=1)]
+    mean: Annotated[float, Field(strict=True, ge=1, le=MOST_TOKENS)]
 
 
 class Tokens(Words):
     """How many tokens a request brings: fixed, lognormal, geometric, or a table of quantiles."""
 
-    fixed: PositiveCount | None = None
+    fixed: TokenCount | None = None
     lognormal: LogNormal | None = None
     geometric: Geometric | None = None
-    quantiles: Annotated[tuple[tuple[Probability, NotNegative], ...], Field(min_length=2)] | None = None
+    quantiles: Annotated[tuple[tuple[Probability, TokenQuantile], ...], Field(min_length=2)] | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -68,13 +75,22 @@ class Tokens(Words):
     def _check(self) -> Tokens:
         one_of(self, "fixed", "lognormal", "geometric", "quantiles")
         if self.quantiles is not None:
-            probabilities = [probability for probability, _ in self.quantiles]
-            counts = [count for _, count in self.quantiles]
-            if probabilities != sorted(set(probabilities)) or counts != sorted(counts):
-                raise ValueError("quantiles are to rise: [[0, 1], [0.5, 120], [1, 900]]")
-            if probabilities[0] != 0 or probabilities[-1] != 1:
-                raise ValueError("quantiles are to begin at probability 0 and end at 1")
+            for before, after in pairwise(self.quantiles):
+                if after[0] <= before[0] or after[1] < before[1]:
+                    raise ValueError(
+                        f"the quantile {_pair(after)} does not lie above the one before it, {_pair(before)}",
+                        "quantiles that rise, such as [[0, 1], [0.5, 120], [1, 900]]",
+                    )
+            first, last = self.quantiles[0][0], self.quantiles[-1][0]
+            if (first, last) != (0, 1):
+                raise ValueError(
+                    f"the quantiles lead from probability {first:g} to {last:g}", "quantiles from 0 to 1"
+                )
         return self
+
+
+def _pair(quantile: tuple[float, float]) -> str:
+    return f"[{quantile[0]:g}, {quantile[1]:g}]"
 
 
 class Slo(Words):
@@ -171,9 +187,12 @@ class Traffic(Words):
     def _check(self) -> Traffic:
         one_of(self, "rate", "load", "stages", "trace")
         if self.stages is not None:
-            instants = [stage.at for stage in self.stages]
-            if instants != sorted(set(instants)):
-                raise ValueError("the stages are to follow each other in time")
+            for before, after in pairwise(self.stages):
+                if after.at <= before.at:
+                    raise ValueError(
+                        f"the stage at {time_text(after.at)} does not lie after the one before it, at {time_text(before.at)}",
+                        "stages that follow each other in time",
+                    )
         return self
 
 
@@ -227,7 +246,10 @@ class Reports(Words):
         if self.send != "when_polled" and self.polls is not None:
             raise ValueError("polls goes with send: when_polled")
         if self.lease is not None and self.lease < self.every:
-            raise ValueError("lease is below every: reporters do not look that often")
+            raise ValueError(
+                f"lease, {time_text(self.lease)}, is below every, {time_text(self.every)}",
+                "a lease from every on: reporters do not look more often",
+            )
         return self
 
 
@@ -261,10 +283,14 @@ class AntagonistWords(Words):
     def _check(self) -> AntagonistWords:
         if len(self.cores) != len(self.probabilities):
             raise ValueError(
-                f"{len(self.cores)} cores and {len(self.probabilities)} probabilities are given; one of each is due"
+                f"{len(self.cores)} cores and {len(self.probabilities)} probabilities are given",
+                "a probability for each number of cores",
             )
         if abs(sum(self.probabilities) - 1.0) > 1e-9:
-            raise ValueError(f"the probabilities add up to {sum(self.probabilities):.12g}, not to 1")
+            raise ValueError(
+                f"the probabilities add up to {sum(self.probabilities):.12g}",
+                "probabilities that add up to 1",
+            )
         return self
 
 
@@ -342,10 +368,17 @@ class Cell(Words):
                 if getattr(self, key) is not None:
                     raise ValueError(f"{key} goes with a GPU profile; a service model has no such limit")
         if self.autoscaler is not None:
-            if max(self.autoscaler.min, self.autoscaler.max or 1, self.autoscaler.start or 1) > self.servers:
-                raise ValueError("the autoscaler's min, start and max are numbers up to that of the servers")
+            for key in ("min", "max", "start"):
+                if (getattr(self.autoscaler, key) or 1) > self.servers:
+                    raise ValueError(
+                        f"the autoscaler's {key}, {getattr(self.autoscaler, key)}, is above servers, {self.servers}",
+                        "numbers up to that of the servers",
+                    )
             if self.leaf.count > 1:
-                raise ValueError("an autoscaler goes with one leaf: several would scale apart")
+                raise ValueError(
+                    f"an autoscaler does not go with {self.leaf.count} leaves, which would scale apart",
+                    "leaf.count: 1",
+                )
         return self
 
 
@@ -393,7 +426,7 @@ class Scenario(Words):
     warmup: DurationFromZero = 0.0
     drain: DurationFromZero = 30.0
     seed: Count = 1
-    time_scale: Positive = 1.0
+    time_scale: Annotated[float, Field(strict=True, ge=0.001, le=1000)] = 1.0
     dating: Literal["actual", "due"] = "actual"
     groups: dict[Name, tuple[Name, ...]] = Field(default_factory=dict)
     cells: Annotated[dict[Name, Cell], Field(min_length=1)]

@@ -33,8 +33,8 @@ _EXCHANGES = {
 }
 
 
-def wiring_findings(scenario: Scenario) -> Iterator[Finding]:
-    """Groups, links and faults that touch nothing, and jitter that does not fit its delay."""
+def wiring_findings(scenario: Scenario, *, knows_effects: bool = True) -> Iterator[Finding]:
+    """Groups, links and faults that touch nothing, and, where all effects are known, jitter that does not fit its delay."""
     count = link_count(scenario)
     if count > MAX_LINKS:
         yield Finding(("cells",), f"{count} links in all", f"up to {MAX_LINKS} links")
@@ -49,7 +49,7 @@ def wiring_findings(scenario: Scenario) -> Iterator[Finding]:
     yield from _link_ends(scenario, nodes)
     yield from fault_findings(scenario, nodes)
     leaf_policies = {cell.leaf.policy for cell in scenario.cells.values()} - {None}
-    if leaf_policies <= set(scenario.policies):
+    if knows_effects and leaf_policies <= set(scenario.policies):
         yield from dict.fromkeys(_spreads(scenario))
 
 

@@ -87,7 +87,7 @@ def _fault(error: ErrorDetails, tree: Entry) -> Fault | None:
     if kind in ("too_short", "too_long", "string_too_short"):
         return _length_fault(entry, slot, error)
     if kind == "value_error":
-        return _own_check(entry, slot, str(error["ctx"]["error"]))
+        return _own_check(entry, slot, *error["ctx"]["error"].args)
     if kind == "string_pattern_mismatch":
         return entry.fault(f"{shown(entry)} is not an import path", POLICY_CHOICES[-1])
     if kind == "literal_error" and isinstance(entry.content, dict) and len(slot.members) > 1:
@@ -154,15 +154,15 @@ def _length_fault(entry: Entry, slot: Slot, error: ErrorDetails) -> Fault | None
     )
 
 
-def _own_check(entry: Entry, slot: Slot, problem: str) -> Fault | None:
-    """A ValueError of the schema's own: a quantity, or a check over the keys of one group."""
+def _own_check(entry: Entry, slot: Slot, problem: str, accepted: str = "") -> Fault | None:
+    """A ValueError of the schema's own: a quantity, or a check over the keys of one group, which may say what it accepts."""
     if slot.quantity not in (None, slot) and isinstance(entry.content, dict):
         return None  # judged as the mapping that it may be
     if slot.quantity is None:
         if any(each.broken for each in entry.items().values()):
             return None  # what is broken could be what the check misses
         line, key = entry.changed_at or (entry.line, entry.key)
-        return Fault(line, key, problem)
+        return Fault(line, key, problem, accepted)
     if isinstance(entry.content, bool | dict | list | None):
         return wrong_value(entry, slot)
     is_out_of_range = problem.endswith("out of range")

@@ -13,6 +13,7 @@ PositiveCount = Annotated[int, Field(strict=True, ge=1)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Positive = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
+MOST_TOKENS = 10**9  # far above any context window; keeps every sum within 64 bits
 Probability = Annotated[float, Field(strict=True, ge=0, le=1)]
 PositiveDuration = Annotated[Duration, Field(gt=0)]
 DurationFromZero = Annotated[Duration, Field(ge=0)]

@@ -18,6 +18,7 @@ from testbed.scenario.fault_plan import Fault, fault_plan
 from testbed.scenario.fault_words import LOAD_KEYS
 from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import build_topology, root_name
+from testbed.scenario.words import MOST_TOKENS
 from testbed.traffic.arrivals import Piece, numpy_stream
 from testbed.traffic.sharing import Sharing, nothing_shared
 from testbed.traffic.work import draw_tokens
@@ -121,7 +122,7 @@ def _burst_instants(fault: Fault, duration_s: float) -> NDArray[np.float64]:
 
 
 def _heavier(scenario: Scenario, fault: Fault, stream: Stream) -> Stream:
-    """The requests that arrive while the fault lasts bring so many times as many tokens, at least 1."""
+    """The requests that arrive while the fault lasts bring so many times as many tokens, from 1 to `MOST_TOKENS`."""
     root = list(scenario.roots)[stream.root]
     if not touches(fault, root, list(scenario.classes)[stream.class_index]):
         return stream
@@ -135,7 +136,7 @@ def _heavier(scenario: Scenario, fault: Fault, stream: Stream) -> Stream:
 def _times(tokens: NDArray[np.int64], where: NDArray[np.bool_], factor: float | None) -> NDArray[np.int64]:
     if factor is None:
         return tokens
-    return np.where(where, np.maximum(1, np.rint(tokens * factor)), tokens).astype(np.int64)
+    return np.where(where, np.clip(np.rint(tokens * factor), 1, MOST_TOKENS), tokens).astype(np.int64)
 
 
 def _shifted(scenario: Scenario, fault: Fault, stream: Stream) -> list[Stream]:

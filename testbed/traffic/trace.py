@@ -23,12 +23,12 @@ from testbed.draw import key_base, uniform
 from testbed.errors import RunError
 from testbed.scenario.data_file import find_data, state_of
 from testbed.scenario.schema import Trace
+from testbed.scenario.words import MOST_TOKENS
 from testbed.traffic.sharing import Sharing, key_space
 
 _AZURE_COLUMNS = ["TIMESTAMP", "ContextTokens", "GeneratedTokens"]
 _MOONCAKE_KEYS = ("timestamp", "input_length", "output_length")
 _MOONCAKE_STEP_S = 3.0  # the published time stamps are rounded to this
-_MOST_TOKENS = 10**9  # far above any context window; keeps every sum within 64 bits
 _MOST_MS = 10**12  # thirty years
 _MOST_ID = 2**32 - 1  # of a block
 _MOONCAKE_BLOCK = 512  # tokens
@@ -227,7 +227,7 @@ def _blocks(value: object, prompt_tokens: int, path: Path, line: int) -> Blocks:
     return tuple(_whole(each, "a hash id", path, line, most=_MOST_ID) for each in value)
 
 
-def _whole(value: object, name: str, path: Path, line: int, most: int = _MOST_TOKENS) -> int:
+def _whole(value: object, name: str, path: Path, line: int, most: int = MOST_TOKENS) -> int:
     """A whole number from 0, as text (CSV) or as a JSON number."""
     text = value.strip() if isinstance(value, str) else value
     if isinstance(text, str) and text.isascii() and text.isdigit() and len(text) <= len(str(most)):

@@ -18,6 +18,7 @@ from testbed.scenario import expectation
 from testbed.scenario.load import ScenarioFile, load_scenario, scenario_from_text
 from testbed.scenario.policy_words import POLICY_KINDS
 from testbed.scenario.spelling import listed
+from testbed.scenario.yaml_tree import shortened
 from testbed.serving.profile import PROFILES
 
 GOOD = """\
@@ -56,7 +57,9 @@ def after(lines: str) -> str:
 LINK_KEYS = "from, to, path, delay, jitter, correlation, loss, loss_burst, duplicate, reorder, rate, bandwidth, queue, flap, replay, order"
 KEYS = "name, duration, warmup, drain, seed, time_scale, dating, groups, cells, roots, reports, classes, policies, traces, links, faults, windows, records, live, processes, arms, expect"
 KINDS = listed((*POLICY_KINDS, "my_module:MyPolicy"))
-TOKENS = "a whole number from 1 or a mapping with the keys fixed, lognormal, geometric, quantiles"
+TOKENS = (
+    "a whole number from 1 to 1000000000 or a mapping with the keys fixed, lognormal, geometric, quantiles"
+)
 NODES = "a node, a glob or a group, such as root.*, cell.us, us/server-1"
 FORM = "metric op [k *] (arm.metric | quantity), such as 'sojourn_s.p99 > 1.5 * flow.sojourn_s.p99'"
 METRICS = ", ".join(expectation.METRICS)
@@ -250,7 +253,7 @@ MALFORMED = {
     ),
     "stages at one instant": (
         edit("rate: 80 /s", "stages: [{at: 0 s, rate: 1 /s}, {at: 0 s, rate: 2 /s}]"),
-        "8: roots.west.traffic[0]: the stages are to follow each other in time",
+        "8: roots.west.traffic[0]: the stage at 0 s does not lie after the one before it, at 0 s; accepted: stages that follow each other in time",
     ),
     "a stage without a rate": (
         edit("rate: 80 /s", "stages: [{at: 0 s}]"),
@@ -340,14 +343,14 @@ MALFORMED = {
             "profile: small",
             "service: {sharing: {allocation: 6, antagonist: {cores: [12, 6], probabilities: [0.8, 0.1], every: 10 s}}, fixed: 1 s}",
         ),
-        "4: cells.us.service.sharing.antagonist: the probabilities add up to 0.9, not to 1",
+        "4: cells.us.service.sharing.antagonist: the probabilities add up to 0.9; accepted: probabilities that add up to 1",
     ),
     "an antagonist without a probability": (
         edit(
             "profile: small",
             "service: {sharing: {allocation: 6, antagonist: {cores: [12, 6], probabilities: [1.0], every: 10 s}}, fixed: 1 s}",
         ),
-        "4: cells.us.service.sharing.antagonist: 2 cores and 1 probabilities are given; one of each is due",
+        "4: cells.us.service.sharing.antagonist: 2 cores and 1 probabilities are given; accepted: a probability for each number of cores",
     ),
     "flow routing at a leaf": (
         edit("leaf: {policy: idlest}", "leaf: {policy: flow}"),
@@ -478,7 +481,7 @@ MALFORMED = {
     ),
     "a lease shorter than the looks": (
         after("reports: {every: 1 s, send: on_change, lease: 500 ms}\n"),
-        "15: reports: lease is below every: reporters do not look that often",
+        "15: reports: lease, 500 ms, is below every, 1 s; accepted: a lease from every on: reporters do not look more often",
     ),
     "polls of reports that come unasked": (
         after("reports: {every: 1 s, polls: serial}\n"),
@@ -536,13 +539,37 @@ MALFORMED = {
         edit("prompt_tokens: 48", "prompt_tokens: 0"),
         f"11: classes.sand.prompt_tokens: 0 is out of range; accepted: {TOKENS}",
     ),
+    "more tokens than any context has": (
+        edit("prompt_tokens: 48", "prompt_tokens: 1000000001"),
+        f"11: classes.sand.prompt_tokens: 1000000001 is out of range; accepted: {TOKENS}",
+    ),
+    "a lognormal mean beyond 64 bits": (
+        edit("prompt_tokens: 48", "prompt_tokens: {lognormal: {mean: 1.0e+19, cv: 1}}"),
+        "11: classes.sand.prompt_tokens.lognormal.mean: 1.0e+19 is out of range; accepted: a number above 0 to 1000000000",
+    ),
+    "a lognormal that is all tail": (
+        edit("prompt_tokens: 48", "prompt_tokens: {lognormal: {mean: 48, cv: 101}}"),
+        "11: classes.sand.prompt_tokens.lognormal.cv: 101 is out of range; accepted: a number from 0 to 100",
+    ),
+    "a geometric mean beyond 64 bits": (
+        edit("geometric: {mean: 8}", "geometric: {mean: 1.0e+19}"),
+        "11: classes.sand.output_tokens.geometric.mean: 1.0e+19 is out of range; accepted: a number from 1 to 1000000000",
+    ),
+    "a quantile beyond 64 bits": (
+        edit("prompt_tokens: 48", "prompt_tokens: {quantiles: [[0, 1], [1, 1.0e+19]]}"),
+        "11: classes.sand.prompt_tokens.quantiles[1][1]: 1.0e+19 is out of range; accepted: a number from 0 to 1000000000",
+    ),
+    "a fault that makes tokens beyond 64 bits": (
+        after("faults: [{at: 1 s, class: sand, set: {prompt_tokens: x1e300}}]\n"),
+        "15: faults[0].set.prompt_tokens: 'x1e300' is out of range; accepted: a factor such as 'x3', above 0 to 1000000000",
+    ),
     "half a token": (
         edit("prompt_tokens: 48", "prompt_tokens: 48.5"),
         f"11: classes.sand.prompt_tokens: 48.5 is given, not a whole number or a mapping; accepted: {TOKENS}",
     ),
     "a lognormal without spread": (
         edit("prompt_tokens: 48", "prompt_tokens: {lognormal: {mean: 48}}"),
-        "11: classes.sand.prompt_tokens.lognormal: cv is missing; accepted: a number from 0",
+        "11: classes.sand.prompt_tokens.lognormal: cv is missing; accepted: a number from 0 to 100",
     ),
     "tokens of two kinds": (
         edit("prompt_tokens: 48", "prompt_tokens: {fixed: 3, geometric: {mean: 2}}"),
@@ -550,24 +577,24 @@ MALFORMED = {
     ),
     "a geometric mean below one": (
         edit("prompt_tokens: 48", "prompt_tokens: {geometric: {mean: 0.5}}"),
-        "11: classes.sand.prompt_tokens.geometric.mean: 0.5 is out of range; accepted: a number from 1",
+        "11: classes.sand.prompt_tokens.geometric.mean: 0.5 is out of range; accepted: a number from 1 to 1000000000",
     ),
     "quantiles that end early": (
         edit("prompt_tokens: 48", "prompt_tokens: {quantiles: [[0, 1], [0.5, 3]]}"),
-        "11: classes.sand.prompt_tokens: quantiles are to begin at probability 0 and end at 1",
+        "11: classes.sand.prompt_tokens: the quantiles lead from probability 0 to 0.5; accepted: quantiles from 0 to 1",
     ),
     "quantiles that are no pairs": (
         edit("prompt_tokens: 48", "prompt_tokens: {quantiles: [[0, 1, 2], [1]]}"),
-        "11: classes.sand.prompt_tokens.quantiles[0]: 3 given, 2 due; accepted: a list of 2: a number from 0 to 1, a number from 0",
-        "11: classes.sand.prompt_tokens.quantiles[1]: 1 given, 2 due; accepted: a list of 2: a number from 0 to 1, a number from 0",
+        "11: classes.sand.prompt_tokens.quantiles[0]: 3 given, 2 due; accepted: a list of 2: a number from 0 to 1, a number from 0 to 1000000000",
+        "11: classes.sand.prompt_tokens.quantiles[1]: 1 given, 2 due; accepted: a list of 2: a number from 0 to 1, a number from 0 to 1000000000",
     ),
     "a single quantile": (
         edit("prompt_tokens: 48", "prompt_tokens: {quantiles: [[0, 1]]}"),
-        "11: classes.sand.prompt_tokens.quantiles: 1 given, at least 2 due; accepted: a list of at least 2, each item a list of 2: a number from 0 to 1, a number from 0",
+        "11: classes.sand.prompt_tokens.quantiles: 1 given, at least 2 due; accepted: a list of at least 2, each item a list of 2: a number from 0 to 1, a number from 0 to 1000000000",
     ),
     "quantiles that fall": (
         edit("prompt_tokens: 48", "prompt_tokens: {quantiles: [[0, 5], [1, 2]]}"),
-        "11: classes.sand.prompt_tokens: quantiles are to rise: [[0, 1], [0.5, 120], [1, 900]]",
+        "11: classes.sand.prompt_tokens: the quantile [1, 2] does not lie above the one before it, [0, 5]; accepted: quantiles that rise, such as [[0, 1], [0.5, 120], [1, 900]]",
     ),
     "an unknown distribution": (
         edit("prompt_tokens: 48", "prompt_tokens: {poisson: 3}"),
@@ -605,13 +632,21 @@ MALFORMED = {
         after("seed: 1\nseed: 2\n"),
         "16: seed: duplicate key; the first is in line 15; accepted: each key once",
     ),
+    "a time scale that underflows": (
+        after("time_scale: 1.0e-170\n"),
+        "15: time_scale: 1.0e-170 is out of range; accepted: a number from 0.001 to 1000",
+    ),
+    "a time scale beyond all use": (
+        after("time_scale: 1001\n"),
+        "15: time_scale: 1001 is out of range; accepted: a number from 0.001 to 1000",
+    ),
     "a time scale of zero": (
         after("time_scale: 0\n"),
-        "15: time_scale: 0 is out of range; accepted: a number above 0",
+        "15: time_scale: 0 is out of range; accepted: a number from 0.001 to 1000",
     ),
     "a time scale with unit": (
         after("time_scale: 1 s\n"),
-        "15: time_scale: '1 s' is given, not a number; accepted: a number above 0",
+        "15: time_scale: '1 s' is given, not a number; accepted: a number from 0.001 to 1000",
     ),
     "an unknown transport": (
         after("live: {transport: udp}\n"),
@@ -645,6 +680,14 @@ MALFORMED = {
     "a group of nobody": (
         after("groups: {a: [root.wset]}\n"),
         f"15: groups.a[0]: 'root.wset' matches no node (root.west?); accepted: {NODES}",
+    ),
+    "a name that no file can have": (
+        after(f"groups: {{{'a' * 51}: [root.west]}}\n"),
+        f"15: groups.{'a' * 51}: {shortened(repr('a' * 51))} is too long for a name; accepted: up to 50 characters",
+    ),
+    "an arm whose name no file can have": (
+        after(f"arms: {{{'a' * 250}: {{}}}}\n"),
+        f"15: arms.{'a' * 80}...: {shortened(repr('a' * 250))} is too long for a name; accepted: up to 50 characters",
     ),
     "a name with a space": (
         after("groups: {a b: [root.west]}\n"),
@@ -727,7 +770,7 @@ MALFORMED = {
     ),
     "a fault that changes nothing": (
         after("faults:\n  - {at: 1 s, cell: eu, set: {}}\n"),
-        "16: faults[0]: set is empty: nothing would change",
+        "16: faults[0]: set is empty: nothing would change; accepted: a mapping with one or more of the keys clock_drift, clock_skew, drain, error_after, errors, gauge_factor, gauge_offset, kill, leak, pause, prefill, reset_counts, speed, telemetry",
     ),
     "a fault on a leaf that is not there": (
         after("faults:\n  - {at: 1 s, leaf: us/leaf-2, set: {pause: true}}\n"),
@@ -835,7 +878,7 @@ MALFORMED = {
     ),
     "a fault that sets nothing": (
         after("faults:\n  - {at: 1 s, root: west}\n"),
-        "16: faults[0]: set is missing: what the fault changes",
+        "16: faults[0]: set is missing: what the fault changes; accepted: a mapping with one or more of the keys burst, demand, kill, leak, output_tokens, pause, prompt_tokens, reset_counts, shift",
     ),
     "a partition that sets something": (
         after("faults:\n  - {at: 1 s, partition: [root.west, cell.us], set: {delay: 1 s}}\n"),
@@ -1027,6 +1070,56 @@ MALFORMED = {
         after('groups:\n  a: ["\\UFFFFFFFF"]\n'),
         "16: not YAML: an escape beyond Unicode, or a number beyond reason",
     ),
+    "faults of parts and between others": (
+        edit("servers: 4", "servers: 0")
+        .replace("duration: 20 s", "duration: 20 s\nwarmup: 30 s")
+        .replace("step: 0.1 /s^2", "step: 0.1 /s")
+        .replace("to: root.*", "to: root.east")
+        + "faults: [{at: 50 s, cell: us, set: {speed: 0.4}}]\n",
+        "3: warmup: 30 s is not below duration, 20 s; accepted: a time below the duration",
+        "5: cells.us.servers: 0 is out of range; accepted: a whole number from 1",
+        "14: policies.flow.step: '0.1 /s' does not fit policies.flow.cost: marginal, which is in seconds; accepted: a step such as '0.1 /s^2'",
+        f"18: links[1].to: 'root.east' matches no node (root.west?); accepted: {NODES}",
+        "19: faults[0].at: 50 s is not below duration, 20 s; accepted: a time below the duration",
+    ),
+    "a broken line of links beside one that touches nothing": (
+        edit("path: request, delay: 20 ms", "path: request, delay: 20").replace(
+            "from: cell.*", "from: cell.su"
+        ),
+        "16: links[0].delay: 20 has no unit; accepted: a time such as '20 ms'",
+        f"17: links[1].from: 'cell.su' matches no node (cell.us?); accepted: {NODES}",
+    ),
+    "a broken root that others do not depend on": (
+        edit("rate: 80 /s, policy: flow", "rate: 80").replace(
+            "leaf: {policy: idlest}", "leaf: {policy: flow}"
+        ),
+        "5: cells.eu.leaf.policy: 'flow' is a policy for roots (policies.flow.kind: flow moves shares of cells); accepted: a policy of another kind",
+        "8: roots.west.traffic[0]: policy is missing; accepted: a name",
+        "8: roots.west.traffic[0].rate: 80 has no unit; accepted: a rate such as '80 /s'",
+    ),
+    "a server of a cell that is broken": (
+        edit("servers: 4", "servers: four") + "faults: [{at: 1 s, server: us/server-4, set: {speed: 0.4}}]\n",
+        "4: cells.us.servers: 'four' is given, not a whole number; accepted: a whole number from 1",
+    ),
+    "groups that cannot be read": (
+        after("groups: 5\n").replace("from: cell.*", "from: far"),
+        "15: groups: 5 is given, not a mapping; accepted: a mapping from each name to a list, each item a name",
+    ),
+    "no duration, and a warm-up that may be too long": (
+        edit("duration: 20 s", "warmup: 30 s").replace("step: 0.1 /s^2", "step: 0.1 /s"),
+        "1: duration is missing; accepted: a time such as '20 ms'",
+        "13: policies.flow.step: '0.1 /s' does not fit policies.flow.cost: marginal, which is in seconds; accepted: a step such as '0.1 /s^2'",
+    ),
+    "a fault that ends before it begins": (
+        after(
+            "faults: [{at: 1 s, link: {from: root.*, to: cell.*}, set: {delay: x2}}, {from: 3 s, to: 2 s, cell: us, set: {speed: 0.4}}]\n"
+        ),
+        "15: faults[1]: to, 2 s, does not lie after 3 s; accepted: an instant after that of the onset",
+    ),
+    "health checks that overlap": (
+        edit("allowed: [us, eu]", "health_checks: {every: 1 s, timeout: 2 s}"),
+        "9: roots.west.health_checks: timeout, 2 s, is above every, 1 s; accepted: a timeout up to every: a check ends before the next one begins",
+    ),
 }
 
 
@@ -1038,6 +1131,7 @@ def test_a_malformed_scenario_gets_its_whole_message(text: str, faults: tuple[st
         scenario_from_text(text, "two_cells.yaml")
 
     assert str(raised.value).split("\n") == [f"two_cells.yaml:{fault}" for fault in faults]
+    assert raised.value.exit_status == 2
 
 
 def test_the_good_scenario_has_no_fault() -> None:

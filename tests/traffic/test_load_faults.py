@@ -102,6 +102,12 @@ def test_a_class_that_turns_heavy_brings_more_tokens_from_an_instant_on() -> Non
     assert found.at_s.tolist() == CALM.at_s.tolist()
 
 
+def test_tokens_times_a_factor_stay_within_64_bits() -> None:
+    found = plan("{at: 0 s, class: sand, set: {prompt_tokens: x1e9}}")
+
+    assert (found.prompt_tokens[found.class_index == 0] == 10**9).all()
+
+
 def test_lighter_requests_bring_at_least_one_token() -> None:
     found = plan("{at: 0 s, class: sand, set: {output_tokens: x0.01}}")
 

@@ -42,6 +42,22 @@ def test_the_mean_of_what_is_drawn_is_the_mean_that_is_reckoned_with(words: dict
     assert abs(drawn.mean() - mean_tokens(tokens)) <= 5 * drawn.std() / math.sqrt(COUNT) + 1e-12
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"lognormal": {"mean": 1e9, "cv": 100.0}},
+        {"geometric": {"mean": 1e9}},
+        {"quantiles": [[0, 0], [1, 1e9]]},
+    ],
+    ids=str,
+)
+def test_the_largest_numbers_that_a_scenario_may_name_stay_within_64_bits(words: dict[str, object]) -> None:
+    drawn = draw_tokens(Tokens.model_validate(words), COUNT, rng())
+
+    assert drawn.min() >= 1
+    assert drawn.max() < 2**62
+
+
 @pytest.mark.parametrize("mean", [1.2, 2.0, 5.0, 48.0])
 @pytest.mark.parametrize("cv", [0.1, 1.0, 2.0])
 def test_rounding_and_the_cut_at_one_leave_the_named_mean_of_a_lognormal(mean: float, cv: float) -> None:
