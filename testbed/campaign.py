@@ -74,7 +74,11 @@ class Orders:
 def run_seeds(
     console: Console, scenario: Path, base: RunFolder, orders: Orders
 ) -> tuple[int, list[dict[str, Any]]]:
-    """Every seed of a scenario into a folder, or the same one again; the exit status and the summaries."""
+    """Every seed of a scenario into a folder, or the same one again; the exit status and the summaries.
+
+    Raises:
+        RunError: an arm could not be run; the arms before it are summarised and told.
+    """
     first = orders.load(scenario, orders.seed)
     if orders.engine == "live":
         refuse_oracles(first)
@@ -93,6 +97,8 @@ def run_seeds(
         print_summary(console, finished[-1].summary)
         if finished[-1].skipped:
             console.print(f"not run: {', '.join(finished[-1].skipped)}", highlight=False, markup=False)
+        if finished[-1].error is not None:
+            raise finished[-1].error
         if orders.null:
             limit_s = _least_limit_s(replace(orders, null=False).load(scenario, each_seed))
             print_overheads(console, folder, finished[-1].summary, limit_s)

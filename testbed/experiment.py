@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from testbed import __version__
 from testbed.analysis.summary import summarize_arm, summarize_run
-from testbed.errors import RunError, UsageError
+from testbed.errors import InterruptError, RunError, UsageError
 from testbed.figures.drawing import STEMS, DrawnArm, draw_all
 from testbed.figures.files import save_figures
 from testbed.figures.page import zoom
@@ -27,6 +27,7 @@ from testbed.record.run_folder import ArmFolder, RunFolder
 from testbed.record.split_file import load_split, save_split
 from testbed.record.summary_file import load_summary
 from testbed.roles.build import World
+from testbed.runtime.interrupts import counted_interrupts
 from testbed.runtime.launch import run_live
 from testbed.runtime.ordered import Ordered
 from testbed.runtime.progress import Progress
@@ -42,6 +43,8 @@ from testbed.theory.line_step import with_steps
 from testbed.theory.optimal_split import optimal_shares
 from testbed.traffic.plan import Plan, build_plan
 from testbed.traffic.surge import surge, with_surges
+
+MOST_OF_NAME = 100  # letters of a scenario's name in that of its folder, which may have 255 bytes
 
 
 class Display(Protocol):
@@ -73,40 +76,55 @@ class Options:
 
 @dataclass
 class Finished:
-    """What came of a run: its folder, its summary, whether the user stopped it, and the arms that were then not run."""
+    """What came of a run.
+
+    Attributes:
+        folder: of the run.
+        summary: of the arms that were run.
+        interrupted: whether the user stopped it.
+        skipped: the arms that were not run, or of which nothing is known since running them failed.
+        error: what ended an arm after others had been run, and is still to be told.
+    """
 
     folder: RunFolder
     summary: dict[str, Any]
     interrupted: bool = False
     skipped: list[str] = field(default_factory=list)
+    error: RunError | None = None
 
 
 def new_folder(out: Path | None, name: str) -> RunFolder:
     """The folder for a new run: `out`, or `runs/NAME-DATE-TIME` with a number where that exists already.
 
     Raises:
-        UsageError: `out` exists and is not empty; nothing is ever written over.
+        UsageError: `out` exists and is not empty, or cannot be made; nothing is ever written over.
+        RunError: no folder can be made below `runs`.
     """
     if out is not None:
-        if out.exists() and not out.is_dir():
-            raise UsageError(f"--out {out}: is a file; accepted: a new or empty folder")
-        if out.exists() and any(out.iterdir()):
-            raise UsageError(f"--out {out}: exists and is not empty; accepted: a new or empty folder")
         try:
+            if out.exists() and not out.is_dir():
+                raise UsageError(f"--out {out}: is a file; accepted: a new or empty folder")
+            if out.exists() and any(out.iterdir()):
+                raise UsageError(f"--out {out}: exists and is not empty; accepted: a new or empty folder")
             out.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
             raise UsageError(
                 f"--out {out}: cannot be made ({error.strerror}); accepted: a new or empty folder"
             ) from error
         return RunFolder(out)
-    # a name is free text: whatever could lead out of the folder `runs` becomes a dash
-    stem = f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', name).strip('.-') or 'run'}-{datetime.now():%Y%m%d-%H%M%S}"
+    # a name is free text: whatever could lead out of the folder `runs` becomes a dash, and its end may be cut
+    words = re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip(".-")[:MOST_OF_NAME]
+    stem = f"{words or 'run'}-{datetime.now():%Y%m%d-%H%M%S}"
     for number in range(1, 1000):
         path = Path("runs") / (stem if number == 1 else f"{stem}-{number}")
         try:
             path.mkdir(parents=True, mode=0o700)
         except FileExistsError:
             continue
+        except OSError as error:
+            raise RunError(
+                f"making a folder for the run: {path}: {error.strerror}; accepted with --out: a new or empty folder"
+            ) from error
         return RunFolder(path)
     raise RunError(f"making a folder for the run: runs/{stem} and 999 more exist already")
 
@@ -126,34 +144,61 @@ def run_scenario(
 ) -> Finished:
     """Run every arm of a scenario file into a folder, and summarise.
 
-    After an arm that the user interrupted, the others are left out; what was recorded is kept and summarised.
+    After an arm that the user interrupted, or that failed, the others are left out; what was recorded is kept and
+    summarised. Ctrl-C does not break off merging, summary and figures, unless it is pressed again.
 
     Raises:
-        RunError: the world failed (a trace is missing, the disk is full, no process would start).
+        RunError: the world failed (a trace is missing, the disk is full, no process would start) in the first arm.
+        InterruptError: the user stopped the run before anything of it could be summarised.
     """
     scenarios = _timed(file, options)
     _write_manifest(file, folder, options, scenarios)
     summaries: dict[str, dict[str, Any]] = {}
-    interrupted = False
+    interrupted, error = False, None
     for arm, scenario in scenarios.items():
-        if interrupted:
+        try:
+            summaries[arm], interrupted = _summarized(folder.arm(arm), scenario, options.engine, display)
+        except (KeyboardInterrupt, InterruptError) as raised:
+            if not summaries:
+                raise InterruptError(str(raised) or "stopped before an arm was summarised") from raised
+            interrupted = True
+        except RunError as raised:
+            if not summaries:
+                raise
+            error = raised
+        if interrupted or error is not None:
             break
-        outcome = run_arm(folder.arm(arm), scenario, options.engine, display)
+    skipped = [arm for arm in scenarios if arm not in summaries]
+    with counted_interrupts(int(interrupted), most=1) as pressed:
+        summary = summarize_run(file.name, summaries, file.expectations)
+        folder.summary.write_text(json.dumps(summary, indent=1, allow_nan=False) + "\n")
+        if options.figures:
+            try:
+                save_figures(draw_all(_drawn(folder, scenarios, summary)), folder.figures)
+            except KeyboardInterrupt:
+                interrupted = True  # `testbed plot` draws them from what is kept
+    return Finished(folder, summary, interrupted or pressed.count > 0, skipped, error)
+
+
+def _summarized(
+    folder: ArmFolder, scenario: Scenario, engine: str, display: DisplayFactory
+) -> tuple[dict[str, Any], bool]:
+    """Run one arm; its summary, and whether the user has pressed Ctrl-C meanwhile."""
+    outcome = _play(folder, scenario, engine, display)
+    with counted_interrupts(int(outcome.interrupted), most=1) as pressed:
+        outcome = _merge(folder, scenario, outcome)
         scenario = with_orders(scenario, outcome)
-        summaries[arm] = summarize_arm(
-            scenario, read_tables(folder.arm(arm).tables, numbered=True), outcome, outcome.log_problems
-        )
-        interrupted = outcome.interrupted
-    summary = summarize_run(file.name, summaries, file.expectations)
-    folder.summary.write_text(json.dumps(summary, indent=1, allow_nan=False) + "\n")
-    finished = Finished(folder, summary, interrupted, [arm for arm in scenarios if arm not in summaries])
-    if options.figures:
-        save_figures(draw_all(_drawn(folder, scenarios, summary)), folder.figures)
-    return finished
+        tables = read_tables(folder.tables, numbered=True)
+        return summarize_arm(scenario, tables, outcome, outcome.log_problems), pressed.count > 0
 
 
 def run_arm(folder: ArmFolder, scenario: Scenario, engine: str, display: DisplayFactory) -> RunOutcome:
     """Run one arm, merge its records and write how it ended."""
+    return _merge(folder, scenario, _play(folder, scenario, engine, display))
+
+
+def _play(folder: ArmFolder, scenario: Scenario, engine: str, display: DisplayFactory) -> RunOutcome:
+    """Run one arm, and write how it ended."""
     scenario = with_steps(scenario)
     folder.make()
     text = dump_scenario(scenario)
@@ -163,6 +208,13 @@ def run_arm(folder: ArmFolder, scenario: Scenario, engine: str, display: Display
     with display(folder.name, scenario, topology) as shown:
         outcome = _run_engine(folder, scenario, text, engine, shown)
     outcome.save(folder.outcome)  # before merging: should that fail, how the run ended is known
+    return outcome
+
+
+def _merge(folder: ArmFolder, scenario: Scenario, outcome: RunOutcome) -> RunOutcome:
+    """Merge the records of an arm that has been run, and write down what was wrong with its logs."""
+    scenario = with_steps(scenario)
+    topology = build_topology(scenario)
     plan = _plan_as_it_went(scenario.scaled(), topology, outcome)
     if outcome.by_hand:
         scenario = with_orders(scenario, outcome)
@@ -268,7 +320,10 @@ def _timed(file: ScenarioFile, options: Options) -> dict[str, Scenario]:
 def _write_manifest(
     file: ScenarioFile, folder: RunFolder, options: Options, scenarios: dict[str, Scenario]
 ) -> None:
-    shutil.copyfile(file.path, folder.scenario)
+    try:
+        shutil.copyfile(file.path, folder.scenario)
+    except OSError as error:
+        raise RunError(f"{folder.scenario}: cannot be written: {error.strerror}") from error
     words = manifest(
         name=file.name,
         scenario_text=folder.scenario.read_text(),

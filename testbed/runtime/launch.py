@@ -19,7 +19,6 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from types import FrameType
 from typing import Any
 
 import zmq
@@ -35,6 +34,7 @@ from testbed.runtime.by_hand import ByHand
 from testbed.runtime.control import ControlServer
 from testbed.runtime.hand import HandServer
 from testbed.runtime.host_watch import HostWatch
+from testbed.runtime.interrupts import Interrupts, counted_interrupts
 from testbed.runtime.lives import Life, planned_lives
 from testbed.runtime.node import Orders
 from testbed.runtime.nursery import POLICY_FAILED
@@ -93,27 +93,6 @@ class _State:
     deaths: list[Death] = field(default_factory=list)
 
 
-class _Interrupts:
-    """How often Ctrl-C was pressed."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def take(self, number: int, frame: FrameType | None) -> None:
-        """The signal's handler."""
-        self.count += 1
-
-
-@contextmanager
-def _counted_interrupts() -> Iterator[_Interrupts]:
-    interrupts = _Interrupts()
-    previous = signal.signal(signal.SIGINT, interrupts.take)
-    try:
-        yield interrupts
-    finally:
-        signal.signal(signal.SIGINT, previous)
-
-
 def run_live(
     folder: ArmFolder,
     scenario: Scenario,
@@ -140,7 +119,7 @@ def run_live(
     folder.make()
     names = list(process_map(scenario, topology))
     with (
-        _counted_interrupts() as interrupts,
+        counted_interrupts() as interrupts,
         lock(folder),
         sockets_folder(folder, names) as place,
         _control_server(len(names), bind_address(scenario.live.transport, place, CONTROL)) as control,
@@ -185,7 +164,7 @@ class _Launcher:
         self,
         folder: ArmFolder,
         world: World,
-        interrupts: _Interrupts,
+        interrupts: Interrupts,
         control: ControlServer,
         hand: HandServer,
         processes: Processes,

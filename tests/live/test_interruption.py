@@ -33,8 +33,8 @@ faults:
 """
 
 
-def start(folder: Path) -> subprocess.Popen[str]:
-    (folder / "scenario.yaml").write_text(TEXT)
+def start(folder: Path, text: str = TEXT) -> subprocess.Popen[str]:
+    (folder / "scenario.yaml").write_text(text)
     return subprocess.Popen(
         [sys.executable, "-m", "testbed", "run", "scenario.yaml", "--out", "run", "--no-figures"],
         cwd=folder,
@@ -82,6 +82,24 @@ def test_ctrl_c_keeps_the_data_merges_it_and_exits_130(tmp_path):
     requests = read_tables(tmp_path / "run" / "arms" / "main" / "tables")["requests"]
     assert (requests["outcome"] == "completed").sum() == summary["requests"]["completed"]
     assert_all_healed(tmp_path)
+
+
+def test_ctrl_c_as_a_later_arm_starts_keeps_the_arms_before_it(tmp_path):
+    """Whether the second arm has begun by then or not, the first is whole."""
+    text = TEXT.replace("duration: 120 s", "duration: 1 s").partition("faults:")[0]
+    process = start(tmp_path, text + "arms: {first: {}, second: {duration: 120 s}}\n")
+    second = tmp_path / "run" / "arms" / "second" / "scenario.yaml"
+    until_s = time.monotonic() + WAIT_S
+    while not second.exists() and time.monotonic() < until_s:
+        time.sleep(0.01)
+
+    process.send_signal(signal.SIGINT)
+    said, errors = process.communicate(timeout=WAIT_S)
+
+    assert process.returncode == 130, said + errors
+    assert "Traceback" not in errors
+    arms = json.loads((tmp_path / "run" / "summary.json").read_text())["arms"]
+    assert arms["first"]["requests"]["completed"] == arms["first"]["requests"]["planned"] > 0
 
 
 def test_a_killed_server_makes_the_run_incomplete_and_is_named(tmp_path):
