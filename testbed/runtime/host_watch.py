@@ -42,6 +42,11 @@ class HostWatch:
         except OSError as error:
             raise RunError(f"could not start the process that watches the host: {error}") from error
 
+    @property
+    def pid(self) -> int:
+        """Of the process."""
+        return self._process.pid
+
     def begin(self, origin_s: float, header: dict[str, Any]) -> None:
         """Log from this instant of `time.monotonic` on, which is the run's time 0."""
         words = {"log": str(self._folder.host_log), "origin_s": origin_s, "header": {**header, "node": NAME}}

@@ -33,6 +33,7 @@ from testbed.roles.build import World
 from testbed.runtime.by_hand import ByHand
 from testbed.runtime.control import ControlServer
 from testbed.runtime.hand import HandServer
+from testbed.runtime.host_watch import NAME as WATCHER
 from testbed.runtime.host_watch import HostWatch
 from testbed.runtime.interrupts import Interrupts, counted_interrupts
 from testbed.runtime.lives import Life, planned_lives
@@ -125,7 +126,7 @@ def run_live(
         _control_server(len(names), bind_address(scenario.live.transport, place, CONTROL)) as control,
         closing(HandServer(control.context, folder, place)) as hand,
         closing(HostWatch(folder)) as watch,
-        closing(Processes(folder)) as processes,
+        closing(Processes(folder, {WATCHER: watch.pid})) as processes,
     ):
         orders = Orders(folder, place, control.endpoint, _header(folder, scenario))
         launcher = _Launcher(

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any, NamedTuple
@@ -54,14 +54,19 @@ class Processes:
         socket: readable when there is news; see `take_news`.
     """
 
-    def __init__(self, folder: ArmFolder) -> None:
+    def __init__(self, folder: ArmFolder, beside: Mapping[str, int]) -> None:
         """Start the nursery, in a session of its own, so that a terminal's Ctrl-C is for the launcher alone.
+
+        Args:
+            folder: of the arm.
+            beside: pids of processes that others have started for this run, to be noted with ours.
 
         Raises:
             RunError: it cannot be started.
         """
         self._folder = folder
         self._known: dict[str, dict[str, Any]] = {}
+        self._beside = {name: {"pid": pid, "start_ticks": start_ticks(pid)} for name, pid in beside.items()}
         self._is_saved = False
         self._saved_at_s = -math.inf
         self.alive: dict[str, int] = {}
@@ -173,7 +178,7 @@ class Processes:
         launcher = {"pid": os.getpid(), "start_ticks": start_ticks(os.getpid())}
         path = self._folder.path / PROCESSES_FILE
         fresh = path.with_suffix(".new")
-        fresh.write_text(json.dumps({"launcher": launcher, **self._known}, indent=1) + "\n")
+        fresh.write_text(json.dumps({"launcher": launcher, **self._beside, **self._known}, indent=1) + "\n")
         fresh.replace(path)
         self._is_saved = True
         self._saved_at_s = time.monotonic()

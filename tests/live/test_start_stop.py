@@ -37,6 +37,13 @@ def noted(path: Path) -> dict[str, Any]:
     return json.loads(file.read_text()) if file.exists() else {}
 
 
+def all_of(path: Path) -> dict[int, int]:
+    """All processes of a run, with their start times: those in the nursery's group, and those that the launcher notes."""
+    words = noted(path)
+    named = {each["pid"]: each["start_ticks"] for each in words.values()}
+    return group_of(words["nursery"]["pid"]) | named
+
+
 @contextmanager
 def launcher(
     path: Path, factory: str = "echo", duration_s: float = LONG_S, transport: str = "ipc"
@@ -124,8 +131,8 @@ def test_no_process_outlives_a_killed_launcher(tmp_path: Path, phase: str) -> No
     path = tmp_path / "arm"
     with launcher(path, factory, 0.5 if phase == "stopping" else LONG_S) as process:
         wait_for(phase, lambda: has_come(path))
-        processes = group_of(noted(path)["nursery"]["pid"])
-        processes |= {each["pid"]: each["start_ticks"] for each in noted(path).values()}
+        processes = all_of(path)
+        assert noted(path)["host-watcher"]["pid"] in alive(processes)
 
         process.kill()
         process.wait()
@@ -139,7 +146,7 @@ def test_a_stopped_process_does_not_outlive_a_killed_launcher(tmp_path: Path) ->
     path = tmp_path / "arm"
     with launcher(path) as process:
         wait_for("run", (path / "running").exists)
-        processes = group_of(noted(path)["nursery"]["pid"])
+        processes = all_of(path)
         os.kill(noted(path)["a/leaf-1"]["pid"], signal.SIGSTOP)
 
         process.kill()
