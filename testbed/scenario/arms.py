@@ -31,6 +31,7 @@ GROUPS = frozenset(
         "leaf",
         "records",
         "live",
+        "windows",
         "processes",
         "named",
         "jitter",
