@@ -125,6 +125,7 @@ def findings(scenario: Scenario, broken: Collection[Keys] = frozenset()) -> Iter
     """
     yield from _times(scenario)
     yield from _traffic(scenario)
+    yield from _two_lines(scenario)
     yield from _tiers(scenario)
     yield from _steps(scenario)
     if not any(keys[0] in ("cells", "roots") for keys in broken):
@@ -209,6 +210,26 @@ def _twice(keys: Keys, names: Sequence[str] | None) -> Iterator[Finding]:
     for i, name in enumerate(names or ()):
         if name in (names or ())[:i]:
             yield Finding((*keys, i), f"{name!r} is named twice", "each name once")
+
+
+def _two_lines(scenario: Scenario) -> Iterator[Finding]:
+    """Two lines of one class at one root, where one moves shares: records tell shares apart by root and class."""
+    for name, root in scenario.roots.items():
+        first: dict[str, int] = {}
+        for i, line in enumerate(root.traffic):
+            k = first.setdefault(line.class_, i)
+            moving = [
+                each.policy
+                for each in (root.traffic[k], line)
+                if isinstance(scenario.policies.get(each.policy), FlowPolicy | ImitationPolicy)
+            ]
+            if k < i and moving:
+                problem = (
+                    f"{line.class_!r} has {{other}} already, and {moving[0]!r} keeps shares by root and class"
+                )
+                accepted = "a class of its own, of the same keys under another name"
+                other: Keys = ("roots", name, "traffic", k)
+                yield Finding(("roots", name, "traffic", i, "class"), problem, accepted, other)
 
 
 def _tiers(scenario: Scenario) -> Iterator[Finding]:

@@ -1116,6 +1116,10 @@ MALFORMED = {
         ),
         "15: faults[1]: to, 2 s, does not lie after 3 s; accepted: an instant after that of the onset",
     ),
+    "two lines of one class whose shares would be one": (
+        edit("policy: flow}]", "policy: idlest}, {class: sand, rate: 9 /s, policy: flow}]"),
+        "8: roots.west.traffic[1].class: 'sand' has roots.west.traffic[0] already, and 'flow' keeps shares by root and class; accepted: a class of its own, of the same keys under another name",
+    ),
     "health checks that overlap": (
         edit("allowed: [us, eu]", "health_checks: {every: 1 s, timeout: 2 s}"),
         "9: roots.west.health_checks: timeout, 2 s, is above every, 1 s; accepted: a timeout up to every: a check ends before the next one begins",
