@@ -3,6 +3,9 @@
 One order is dealt with at a time. Where it changes links, all processes first stop relying on what links promise
 (`lookahead.py`); then those that make it do so, and say that they did; then the answer goes out. What was ordered goes
 into the records as lines of the timeline, at the instants at which they were at work.
+
+What kills or stops processes becomes an order for each of them, so that each can be started anew or woken alone. What the
+timeline has killed or stopped is no order's to end: every process knows the timeline, and would not learn of it.
 """
 
 from __future__ import annotations
@@ -22,8 +25,8 @@ from testbed.runtime.ordered import Ordered
 from testbed.runtime.processes import Processes
 from testbed.runtime.timeline import Outage
 from testbed.runtime.wire import Change, Changed
-from testbed.scenario.fault_plan import Fault, until_text
-from testbed.scenario.fault_words import LOAD_KEYS, FaultLine
+from testbed.scenario.fault_plan import Fault, fault_plan, until_text
+from testbed.scenario.fault_words import LOAD_KEYS, PROCESS_KEYS, FaultLine
 from testbed.scenario.schema import scaled_words
 from testbed.traffic.surge import BY_HAND, surge
 
@@ -85,6 +88,7 @@ class ByHand:
         self._processes = processes
         self._send = send
         self._now_s = now_s
+        self._plan = fault_plan(world.scenario, world.topology)
         self._pending: _Pending | None = None
         self.orders: list[Order] = []
         self._next_id = world.plan.requests  # of the next request that an order adds
@@ -175,18 +179,40 @@ class ByHand:
         return _Pending(asker, said, first, self._now_s() + ACKNOWLEDGED_WITHIN_S, then)
 
     def _on_set(self, asker: bytes, question: dict[str, Any]) -> _Pending:
-        order = self._ordered(question["line"])
-        self.orders.append(order)
-        fault, until_s = order.fault, order.ordered.until_s / self._world.scenario.stretch
-        said = [f"{fault.number}: {fault.target}: {fault.text}, until {_until(until_s)}"]
-        if fault.links and not fault.words.kill:
-            everyone = {name for name in self._homes if self._is_awake(name)}
-            braced = self._tell(order, "brace", everyone)
-            return self._waited_for(asker, said, braced, lambda: self._apply(order))
-        return self._waited_for(asker, said, self._apply(order))
+        orders = self._split(question["line"], self._now_s())
+        if not orders[0].fault.links or orders[0].fault.words.kill:
+            return self._waited_for(asker, self._told_of(orders), self._apply(orders))
+        everyone = {name for name in self._homes if self._is_awake(name)}
+        braced = self._tell(orders[0], "brace", everyone)
+        return self._waited_for(asker, self._told_of(orders), braced, lambda: self._apply(orders))
 
-    def _ordered(self, words: dict[str, Any]) -> Order:
-        """Raises ValueError where the line is none, or touches nobody."""
+    def _told_of(self, orders: Sequence[Order]) -> list[str]:
+        """What the run says of new orders."""
+        found = []
+        for order in orders:
+            fault, until_s = order.fault, order.ordered.until_s / self._world.scenario.stretch
+            found.append(f"{fault.number}: {fault.target}: {fault.text}, until {_until(until_s)}")
+        return found
+
+    def _split(self, words: dict[str, Any], at_s: float) -> list[Order]:
+        """The orders that a line makes: one for each process that it kills or stops, else one. Raises as `_ordered`."""
+        whole = self._ordered(words, at_s)
+        given, nodes = whole.fault.words.given, whole.fault.nodes
+        ends = sorted(PROCESS_KEYS & set(given))
+        if not ends:
+            return [whole]
+        if len(given) > 1:
+            raise ValueError(f"{ends[0]} is ordered alone; order {', '.join(set(given) - set(ends))} apart")
+        if len(nodes) == 1:
+            return [whole]
+        rest = {key: value for key, value in words.items() if key in ("set", "for")}
+        kinds = self._world.topology.nodes
+        return [
+            self._ordered({**rest, kinds[node].kind: node}, at_s, before=i) for i, node in enumerate(nodes)
+        ]
+
+    def _ordered(self, words: dict[str, Any], at_s: float, *, before: int = 0) -> Order:
+        """The order of one line, with so many new ones before it. Raises ValueError where it would change nothing."""
         world, stretch = self._world, self._world.scenario.stretch
         line = FaultLine.model_validate({**words, "at": "0 s"})
         if line.random is not None or line.every is not None or line.target == "class":
@@ -195,10 +221,9 @@ class ByHand:
         if refused:
             raise ValueError(f"{', '.join(refused)} is planned before a run begins; set it in faults")
         scaled = scaled_words(line, stretch)
-        at_s = self._now_s()
         until_s = at_s + scaled.for_ if scaled.for_ is not None else math.inf
         dumped = scaled.model_dump(mode="json", by_alias=True, exclude_none=True)
-        ordered = Ordered(len(self.orders), at_s, until_s, dumped, self._next_id)
+        ordered = Ordered(len(self.orders) + before, at_s, until_s, dumped, self._next_id)
         fault = ordered.fault(world.scenario, world.topology)
         if ordered.is_surge:
             self._next_id += self._added(fault)
@@ -208,10 +233,8 @@ class ByHand:
         if shared and (fault.words.kill or fault.words.pause):
             raise ValueError(f"{shared[0]} shares its process with others, which would fall with it")
         if fault.words.kill or fault.words.pause:
-            for node in fault.nodes:
-                life = self._lives[self._process_of[node]]
-                if life.is_dead or life.next_to_hear(at_s) > life.number:
-                    raise ValueError(f"{node} is dead already")
+            self._refuse_dead(fault.nodes, at_s)
+        self._refuse_useless(fault, at_s)
         return Order(ordered, fault, line.model_dump(mode="json", by_alias=True, exclude_none=True))
 
     def _added(self, fault: Fault) -> int:
@@ -226,13 +249,62 @@ class ByHand:
             raise ValueError("that adds no request: the arrivals are over, or replayed from a trace")
         return count
 
-    def _apply(self, order: Order) -> set[tuple[str, str, int]]:
-        fault, ordered = order.fault, order.ordered
-        if fault.words.kill or fault.words.pause:
-            for node in fault.nodes:
-                outage = Outage(bool(fault.words.kill), ordered.at_s, ordered.until_s)
-                self._lives[self._process_of[node]].outages.insert(0, outage)
-        return self._tell(order, "apply", self._appliers(order))
+    def _refuse_dead(self, nodes: Sequence[str], at_s: float) -> None:
+        """Raise ValueError where one of them is dead."""
+        for node in nodes:
+            life = self._lives[self._process_of[node]]
+            if life.is_dead or life.next_to_hear(at_s) > life.number:
+                if self._holding("kill", {node}):
+                    raise ValueError(f"{node} is dead already")
+                raise ValueError(self._by_timeline(node, "dead", life.born_at_s(at_s)))
+
+    def _by_timeline(self, node: str, state: str, until_s: float) -> str:
+        until = until_text(until_s / self._world.scenario.stretch)
+        return f"{node} is {state} by the timeline until {until}, which no order ends"
+
+    def _holding(self, key: str, nodes: set[str]) -> list[Order]:
+        """The orders that set a key on some of these nodes now."""
+        return [
+            order
+            for order in self.orders
+            if not order.is_healed and getattr(order.fault.words, key) and nodes & set(order.fault.nodes)
+        ]
+
+    def _refuse_useless(self, fault: Fault, at_s: float) -> None:
+        """Raise ValueError where what else is at work on a link keeps a new order from any effect there."""
+        if fault.words.reorder is None and fault.words.order is None:
+            return
+        topology, plan = self._world.topology, self._plan
+        for number in fault.links:
+            effect = topology.links[number].effect
+            others = [each for each in plan if number in each.links and each.at_s <= at_s < each.until_s]
+            others += [
+                each.fault for each in self.orders if not each.is_healed and number in each.fault.links
+            ]
+            for each in (*others, fault):
+                effect = effect.changed(each.words)
+            if effect.keeps_what_it_reorders:
+                link = topology.links[number]
+                raise ValueError(f"reorder does not go with order: kept ({link.source} -> {link.target})")
+
+    def _apply(self, orders: Sequence[Order]) -> set[tuple[str, str, int]]:
+        """Have new orders made; who dies or stops of one makes the others first."""
+        self.orders += orders
+        waited_for: set[tuple[str, str, int]] = set()
+        ended: list[tuple[Order, set[str]]] = []
+        for order in orders:
+            fault, ordered = order.fault, order.ordered
+            own: set[str] = set()
+            if fault.words.kill or fault.words.pause:
+                own = {self._process_of[node] for node in fault.nodes}
+                for process in own:
+                    outage = Outage(bool(fault.words.kill), ordered.at_s, ordered.until_s)
+                    self._lives[process].outages.insert(0, outage)
+            waited_for |= self._tell(order, "apply", self._appliers(order) - own)
+            ended.append((order, own))
+        for order, own in ended:
+            waited_for |= self._tell(order, "apply", own)
+        return waited_for
 
     def _on_heal(self, asker: bytes, question: dict[str, Any]) -> _Pending:
         """Heal what was ordered: the faults with these numbers, those that set a key on a node, or all."""
@@ -257,27 +329,42 @@ class ByHand:
             and (not key or getattr(order.fault.words, key))
             and (not nodes or nodes & set(order.fault.nodes))
         ]
+        stopped = self._stopped_by_timeline(nodes) if key == "pause" else []
+        if stopped and not chosen:
+            raise ValueError("; ".join(stopped))
         said, waiting = [], set()
         for order in chosen:
             said.append(f"{order.fault.number}: {order.fault.target}: {order.fault.text}, healed")
             waiting |= self._end(order)
+        said += stopped
         return self._waited_for(asker, said or ["nothing to heal"], waiting)
 
+    def _stopped_by_timeline(self, nodes: set[str]) -> list[str]:
+        """A word on each of these nodes that the timeline has stopped."""
+        now_s, found = self._now_s(), []
+        ordered = {order.ordered.at_s for order in self._holding("pause", nodes)}
+        for node in sorted(nodes):
+            for each in self._lives[self._process_of[node]].outages:
+                if not each.is_dead and each.at_s <= now_s < each.until_s and each.at_s not in ordered:
+                    found.append(self._by_timeline(node, "stopped", each.until_s))
+        return found
+
     def _on_restart(self, asker: bytes, question: dict[str, Any]) -> _Pending:
-        """Start anew who was killed by hand; who lives is killed first."""
-        nodes = set(question["nodes"])
-        dead = [
-            order
-            for order in self.orders
-            if order.fault.words.kill and not order.is_healed and nodes & set(order.fault.nodes)
-        ]
-        if dead:
-            waiting = set().union(*(self._end(order) for order in dead))
-            said = [f"{order.fault.number}: {order.fault.target}: restarted" for order in dead]
-            return self._waited_for(asker, said, waiting)
-        words = dict(question["line"])
-        words["for"] = f"{RESTART_S / self._world.scenario.stretch!r} s"
-        return self._on_set(asker, {"line": words})
+        """Start anew those of the nodes that were killed by hand; who lives is killed first."""
+        nodes, now_s = set(question["nodes"]), self._now_s()
+        dead = self._holding("kill", nodes)
+        living = nodes.difference(*(order.fault.nodes for order in dead))
+        orders: list[Order] = []
+        if living:
+            words = {"set": {"kill": True}, "for": f"{RESTART_S / self._world.scenario.stretch!r} s"}
+            kinds = self._world.topology.nodes
+            orders = [
+                self._ordered({**words, kinds[node].kind: node}, now_s, before=i)
+                for i, node in enumerate(sorted(living))
+            ]
+        said = [f"{order.fault.number}: {order.fault.target}: restarted" for order in dead]
+        waiting = set().union(*(self._end(order) for order in dead)) | self._apply(orders)
+        return self._waited_for(asker, said + self._told_of(orders), waiting)
 
     def _end(self, order: Order) -> set[tuple[str, str, int]]:
         """An order heals now; who was killed by it is started anew, and heals it when it lives."""

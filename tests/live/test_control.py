@@ -328,6 +328,37 @@ def one_of(kind: str, rng: random.Random) -> str:
     return rng.choice(names[kind])
 
 
+def test_of_a_cell_that_was_killed_each_process_comes_back_by_itself(tmp_path: Path) -> None:
+    """One server alone, later the rest of the cell, of which the living server is killed and restarted."""
+    wait = threading.Event().wait
+
+    def commands(say: Say, folder: ArmFolder) -> None:
+        assert len(say("kill", cell="a")) == 3
+        wait(0.5)
+        say("restart", server="a/server-1")
+        wait(0.7)
+        assert any("dead: a/leaf-1, a/server-2" in line for line in say("status"))
+        assert len(say("restart", cell="a")) == 3
+        for _ in range(30):  # three are forked, greet each other and begin
+            if not any("dead" in line for line in say("status")):
+                return
+            wait(0.1)
+        raise AssertionError(say("status"))
+
+    run = run_with(tmp_path, commands, 6.0)
+
+    assert run.outcome.deaths == ()
+    assert run.outcome.log_problems == ()
+    assert_books_balance(run)
+    assert_no_fault_is_silent(run)
+    assert [fault["target"] for fault in fault_rows(run)] == [
+        "leaf a/leaf-1",
+        "server a/server-1",
+        "server a/server-2",
+        "server a/server-1",
+    ]
+
+
 def test_in_a_run_of_twenty_processes_the_next_message_shows_what_was_ordered(
     twenty: TwentyProcesses,
 ) -> None:
