@@ -147,8 +147,8 @@ def test_what_is_wanted_lies_within_the_bounds_and_never_falls_as_load_rises(
     [
         ({}, "exactly one of in_flight, queued, utilisation is due, none is given"),
         ({"in_flight": 4.0, "queued": 1.0}, "in_flight and queued are given"),
-        ({"in_flight": 4.0, "min": 5, "max": 4}, "max is below min"),
-        ({"in_flight": 4.0, "min": 5, "start": 4}, "start is to lie between min and max"),
+        ({"in_flight": 4.0, "min": 5, "max": 4}, "max, 4, is below min, 5"),
+        ({"in_flight": 4.0, "min": 5, "start": 4}, "start, 4, is not between min, 5, and max"),
     ],
 )
 def test_words_that_do_not_fit_are_refused(words, message):
@@ -160,7 +160,7 @@ def test_words_that_do_not_fit_are_refused(words, message):
     ("words", "message"),
     [
         ({"autoscaler": {"in_flight": 4.0, "max": 9}}, "numbers up to that of the servers"),
-        ({"autoscaler": {"in_flight": 4.0}, "leaf": {"count": 2}}, "an autoscaler goes with one leaf"),
+        ({"autoscaler": {"in_flight": 4.0}, "leaf": {"count": 2}}, "an autoscaler does not go with 2 leaves"),
     ],
 )
 def test_a_cell_that_does_not_fit_its_autoscaler_is_refused(words, message):

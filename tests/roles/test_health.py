@@ -117,5 +117,5 @@ def test_a_checked_node_answers_unless_it_is_absent():
 
 
 def test_a_check_that_outlasts_its_period_is_refused():
-    with pytest.raises(ValidationError, match="timeout is above every"):
+    with pytest.raises(ValidationError, match="timeout, 2 s, is above every, 1 s"):
         HealthChecks(every="1 s", timeout="2 s")
