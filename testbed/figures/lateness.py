@@ -29,6 +29,7 @@ def draw_lateness(arms: Sequence[DrawnArm]) -> Figure:
     said = (
         f"Handled less released, wall time, per link over the whole run; the {MOST_LINKS} links of the largest "
         f"99th percentile. Hollow: fewer than {LEAST_MESSAGES} messages, which the verdict judges together with others."
+        " It counts what a p99 is at least, with 95 % confidence: of few messages that is less than the dot shows."
     )
     figure, panels = arm_panels(
         arms, "Lateness of the emulator", caption(arms, said), panel_height_in=1.2 + 0.2 * most
