@@ -20,11 +20,11 @@ from testbed.record.run_folder import ArmFolder
 from testbed.scenario.load import scenario_from_text
 from testbed.scenario.topology import build_topology
 from tests.laws.virtual_run import VirtualRun, silent
+from tests.live.one_link_each import BASE_S, one_link_each
 
 pytestmark = pytest.mark.live
 
 RATE_PER_S = 80  # a link
-BASE_S = 0.010
 SET: dict[str, dict[str, Any]] = {
     "more": {"delay": "+50 ms"},
     "times": {"delay": "x3"},
@@ -44,28 +44,14 @@ def heals_s(cell: str) -> dict[str, float]:
 
 def words() -> dict[str, Any]:
     """A cell for each order, all in one process, and a root in another."""
+    faults = [
+        {"from": f"{COME_S[name]} s", "to": f"{heals_s(cell)[name]} s", "set": SET[name]}
+        | {"link": {"from": "root.r", "to": f"cell.{cell}", "path": "request"}}
+        for name in SET
+        for cell in ORDERS
+    ]
     cells = [*ORDERS, UNTOUCHED]
-    cell = {"servers": 1, "service": {"slots": 64, "fixed": "1 ms"}}
-    return {
-        "name": "orders",
-        "duration": f"{END_S} s",
-        "drain": "2 s",
-        "seed": 6,
-        "dating": "due",
-        "cells": dict.fromkeys(cells, cell),
-        "roots": {"r": {"traffic": [{"class": "c", "rate": f"{RATE_PER_S * len(cells)} /s", "policy": "split"}]}},
-        "classes": {"c": {"timeout": "1 s"}},
-        "policies": {"split": {"kind": "weighted", "draw": "request"}},
-        "links": [{"from": "*", "to": "*", "delay": f"{BASE_S * 1000:g} ms"}],
-        "faults": [
-            {"from": f"{COME_S[name]} s", "to": f"{heals_s(cell)[name]} s", "set": SET[name]}
-            | {"link": {"from": "root.r", "to": f"cell.{cell}", "path": "request"}}
-            for name in SET
-            for cell in ORDERS
-        ],
-        "processes": {"roots": 1, "cells": 1},
-        "records": {"decisions": "0 %"},
-    }  # fmt: skip
+    return one_link_each("orders", cells, rate_per_s=RATE_PER_S, seconds=END_S, seed=6, faults=faults)
 
 
 @pytest.fixture(scope="module")

@@ -20,6 +20,7 @@ from testbed.record.run_folder import ArmFolder
 from testbed.scenario.load import scenario_from_text
 from testbed.scenario.topology import Effect, build_topology
 from tests.laws.virtual_run import VirtualRun, silent
+from tests.live.one_link_each import BASE_S, one_link_each
 
 pytestmark = pytest.mark.live
 
@@ -49,7 +50,6 @@ OTHERS: dict[str, dict[str, Any]] = {
     "black": {"cut": True},
     "plain": {"delay": "20 ms"},
 }
-BASE_S = 0.010
 ROWS = "at_s,delay_s,loss\n0,0.05,0\n1,0.15,0.5\n2,0.02,0\n"
 
 
@@ -58,27 +58,12 @@ def words(folder: Path) -> dict[str, Any]:
     keys = {name: dict(each) for name, each in (DRAWN | OTHERS).items()}
     (folder / "delays.csv").write_text(ROWS)
     keys["replayed"] = {"replay": {"path": str(folder / "delays.csv")}}
-    cell = {"servers": 1, "service": {"slots": 64, "fixed": "1 ms"}}
-    rate = RATE_PER_S * len(keys)
-    return {
-        "name": "links",
-        "duration": f"{SECONDS} s",
-        "drain": "2 s",
-        "seed": 4,
-        "dating": "due",
-        "cells": dict.fromkeys(keys, cell),
-        "roots": {"r": {"traffic": [{"class": "c", "rate": f"{rate} /s", "policy": "split"}]}},
-        "classes": {"c": {"timeout": "1 s"}},
-        "policies": {"split": {"kind": "weighted", "draw": "request"}},
-        "links": [{"from": "*", "to": "*", "delay": f"{BASE_S * 1000:g} ms"}],
-        "faults": [
-            {"at": "0 s", "for": f"{HEALED_S:g} s", "set": each}
-            | {"link": {"from": "root.r", "to": f"cell.{name}", "path": "request"}}
-            for name, each in keys.items()
-        ],
-        "processes": {"roots": 1, "cells": 1},
-        "records": {"decisions": "0 %"},
-    }
+    faults = [
+        {"at": "0 s", "for": f"{HEALED_S:g} s", "set": each}
+        | {"link": {"from": "root.r", "to": f"cell.{name}", "path": "request"}}
+        for name, each in keys.items()
+    ]
+    return one_link_each("links", keys, rate_per_s=RATE_PER_S, seconds=SECONDS, seed=4, faults=faults)
 
 
 @pytest.fixture(scope="module")
