@@ -1,6 +1,7 @@
 """The laws that no sound run can break: conservation, Little's law, causality.
 
-Conservation: at each node what arrived has left or is still inside; each planned request has one outcome; and a
+Conservation: at each node arrived = completed + lost + rejected + in flight at the end, each told by a record of its own
+(see `ledger_laws`, `sample_laws`); each planned request has one outcome; and a
 leaf's own count of arrivals, told in its reports, is the number of requests that the records show there; and what a
 balancer counts as in flight when its life ends is what is open there, but for what faults have made it miscount.
 Little: the area under the requests in flight is the sum of the sojourns; requests still inside count up to the
@@ -10,14 +11,17 @@ end. Causality: no instant lies before its cause, and no message is faster than 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from testbed.analysis.in_flight import bin_means, step_function
-from testbed.analysis.records import Floats, Mask, Table, Tables, codes, row_count
+from testbed.analysis.law import INSTANT_TOLERANCE_S, Law
+from testbed.analysis.ledger_laws import ledger_conservation, open_conservation
+from testbed.analysis.records import Floats, Mask, Table, Tables, codes, positions_by, row_count
+from testbed.analysis.sample_laws import sample_conservation
 from testbed.links.delay import least_delay_s
 from testbed.roles.messages import OUTCOMES
 from testbed.scenario.fault_plan import fault_plan, link_effects
@@ -25,7 +29,6 @@ from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import Topology
 
 LITTLE_TOLERANCE = 1e-9  # relative
-INSTANT_TOLERANCE_S = 1e-9  # what dividing by the time scale and subtracting may cost
 
 _CHAIN = (
     "planned_at_s",
@@ -36,6 +39,7 @@ _CHAIN = (
     "first_token_at_s",
     "finished_at_s",
 )
+_KINDS = ("root", "leaf", "server")
 _UNTRUE = ("telemetry", "clock_skew", "clock_drift", "kill")
 _NODE_OF = {
     "sent_at_s": "root",
@@ -50,32 +54,22 @@ _NODE_OF = {
 _WAY_BACK = ("finished_at_s", "left_leaf_s", "replied_at_s")
 
 
-class Law(NamedTuple):
-    """One law at one node, or of one step on the way: whether it held, and the numbers.
+def all_laws(
+    scenario: Scenario, topology: Topology, tables: Tables, end_s: float, *, is_whole: bool = True
+) -> list[Law]:
+    """Every law, the broken ones first.
 
-    Attributes:
-        name: conservation, little or causality.
-        place: the node, cell or step.
-        holds: whether it was kept.
-        detail: the numbers.
-        error: relative, where the law is an equation of numbers.
-        at_s: of the first breach, scenario time; NaN: it has no instant.
-        node: at which the first breach was, where the place is none.
+    Args:
+        scenario: unscaled.
+        topology: of the scenario.
+        tables: of the run.
+        end_s: when its nodes were stopped, scenario time.
+        is_whole: every process wrote its log to the end, and no event was cut short; else records of one node are not
+            held against those of another.
     """
-
-    name: str
-    place: str
-    holds: bool
-    detail: str
-    error: float = 0.0
-    at_s: float = math.nan
-    node: str = ""
-
-
-def all_laws(scenario: Scenario, topology: Topology, tables: Tables, end_s: float) -> list[Law]:
-    """Every law, the broken ones first."""
     requests = tables["requests"]
     laws = [
+        *(_between_records(scenario, topology, tables) if is_whole else ()),
         *outcome_conservation(requests, list(dict.fromkeys(requests["root"].tolist()))),
         *node_conservation(requests, topology),
         *counter_conservation(
@@ -87,6 +81,12 @@ def all_laws(scenario: Scenario, topology: Topology, tables: Tables, end_s: floa
         *link_causality(scenario, topology, requests),
     ]
     return sorted(laws, key=lambda law: law.holds)
+
+
+def _between_records(scenario: Scenario, topology: Topology, tables: Tables) -> Iterable[Law]:
+    yield from ledger_conservation(scenario, topology, tables)
+    yield from open_conservation(scenario, topology, tables)
+    yield from sample_conservation(scenario, topology, tables)
 
 
 def outcome_conservation(requests: Table, roots: list[str]) -> list[Law]:
@@ -103,7 +103,10 @@ def outcome_conservation(requests: Table, roots: list[str]) -> list[Law]:
 
 
 def node_conservation(requests: Table, topology: Topology) -> list[Law]:
-    """At each leaf and server: arrived = left + still inside, and nothing left that never came."""
+    """At each leaf and server nothing left that never came; who is still inside has come and not left.
+
+    That as many came as its links brought, and left as they took away, is asked by `ledger_conservation`.
+    """
     laws = []
     for kind, column, entered, left in (
         ("leaf", "leaf", "at_leaf_s", "left_leaf_s"),
@@ -186,19 +189,22 @@ def _untrue(scenario: Scenario, topology: Topology) -> frozenset[str]:
 
 
 def little(requests: Table, topology: Topology, end_s: float) -> list[Law]:
-    """Area under N(t) = sum of sojourns, per cell and per server; who is inside at the end counts up to it."""
+    """Area under N(t) = sum of sojourns at each cell, leaf, server and root; who is inside at the end counts up to it.
+
+    At a root that is from the sending, since a request that it never sent leaves no instant, to the reply, also a late
+    one; at a leaf and in a cell until the request is over for the leaf, answered or not.
+    """
+    sent_at_s = np.where(requests["leaf"] == "", np.nan, requests["sent_at_s"])
+    kinds = {kind: [node.name for node in topology.nodes.values() if node.kind == kind] for kind in _KINDS}
     laws = []
-    servers = [node.name for node in topology.nodes.values() if node.kind == "server"]
     for column, names, entered, left in (
-        ("cell", list(topology.leaves), "at_leaf_s", "left_leaf_s"),
-        ("server", servers, "at_server_s", "finished_at_s"),
+        ("cell", list(topology.leaves), requests["at_leaf_s"], "left_leaf_s"),
+        ("leaf", kinds["leaf"], requests["at_leaf_s"], "left_leaf_s"),
+        ("server", kinds["server"], requests["at_server_s"], "finished_at_s"),
+        ("root", kinds["root"], sent_at_s, "replied_at_s"),
     ):
-        where = codes(requests[column], names)
-        order = np.argsort(where, kind="stable")
-        bounds = np.searchsorted(where[order], np.arange(len(names) + 1))
-        for i, name in enumerate(names):
-            mine = order[bounds[i] : bounds[i + 1]]
-            laws.append(_little(name, requests[entered][mine], requests[left][mine], end_s))
+        for name, mine in zip(names, positions_by(codes(requests[column], names), len(names)), strict=True):
+            laws.append(_little(name, entered[mine], requests[left][mine], end_s))
     return laws
 
 

@@ -8,7 +8,8 @@ from functools import cached_property
 
 from testbed.analysis.fidelity import Fidelity, measure_fidelity
 from testbed.analysis.lateness import LinkLateness
-from testbed.analysis.laws import Law, all_laws
+from testbed.analysis.law import Law
+from testbed.analysis.laws import all_laws
 from testbed.analysis.loop_delay import PairDelay, best_loop_delay_s, measured_loop_delays
 from testbed.analysis.pools import Pools, judged_links
 from testbed.analysis.records import Table, Tables, Window, ended_s, measured_window, rows
@@ -80,7 +81,8 @@ class MeasuredArm:
     @cached_property
     def laws(self) -> list[Law]:
         """Conservation, Little and causality, each as it was checked."""
-        return all_laws(self.scenario, self.topology, self.tables, self.end_s)
+        is_whole = not (self.outcome.deaths or self.outcome.interrupted or self.log_problems)
+        return all_laws(self.scenario, self.topology, self.tables, self.end_s, is_whole=is_whole)
 
     @cached_property
     def fidelity(self) -> Fidelity:

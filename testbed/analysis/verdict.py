@@ -36,7 +36,7 @@ import numpy as np
 
 from testbed.analysis.fidelity import Fidelity
 from testbed.analysis.lateness import LinkLateness
-from testbed.analysis.laws import Law
+from testbed.analysis.law import Law
 from testbed.analysis.limits import WORDS, Finding, exceeded, graded, lateness_limit, round_scale, stall_limit
 from testbed.analysis.punctuality import Punctuality
 from testbed.analysis.reason import WHOLE_RUN, Places, reason

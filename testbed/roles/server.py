@@ -115,8 +115,11 @@ class Server:
             self._report()
 
     def stop(self, *, killed: bool = False) -> None:
-        """The run is over, or the server dies: record what is still here."""
-        self._sample_quiet(self._env.now_s())
+        """The run is over, or the server dies: record what is still here; at the end what is due is done first."""
+        now_s = self._env.now_s()
+        self._sample_quiet(now_s)
+        if not killed:  # else no row would tell of what finished since the last step and a sample has seen
+            self._advance(now_s)
         for served in self._service.open():
             self._record(served)
 

@@ -247,6 +247,51 @@ def made_lateness(scenario: Scenario, p99_s: float = 0.0003) -> Table:
     }
 
 
+def made_ledger(scenario: Scenario, requests: Table) -> Table:
+    """What each link carried of these requests, each sent once and none lost on a link."""
+    count = {
+        ("root", "leaf", "request"): ("sent_at_s", "at_leaf_s"),
+        ("leaf", "server", "request"): ("at_server_s", "at_server_s"),
+        ("server", "leaf", "reply"): ("finished_at_s", "left_leaf_s"),
+        ("leaf", "root", "reply"): ("left_leaf_s", "replied_at_s"),
+    }
+    topology = build_topology(scenario)
+    columns: dict[str, list[Any]] = {
+        name: [] for name in ("source", "target", "path", "sent", "duplicated", "delivered")
+    }
+    for link in topology.links:
+        ends = topology.nodes[link.source].kind, topology.nodes[link.target].kind
+        names = count.get((*ends, link.path))
+        here = np.zeros(len(requests["request_id"]), bool)
+        if names is not None:
+            here = (requests[ends[0]] == link.source) & (requests[ends[1]] == link.target)
+        sent, received = names or ("sent_at_s", "sent_at_s")
+        row = (
+            *(link.source, link.target, link.path, int((here & np.isfinite(requests[sent])).sum()), 0),
+            int((here & np.isfinite(requests[received])).sum()),
+        )
+        for name, value in zip(columns, row, strict=True):
+            columns[name].append(value)
+    texts = ("source", "target", "path")
+    return {name: np.array(values, object if name in texts else int) for name, values in columns.items()}
+
+
+def made_server_counts(scenario: Scenario, requests: Table) -> Table:
+    """Samples of every server every 0.1 s: what it has received and what is there, by the instants of these requests."""
+    at_s = np.arange(0.05, scenario.duration, 0.1)
+    servers = [node.name for node in build_topology(scenario).nodes.values() if node.kind == "server"]
+    parts = []
+    for server in servers:
+        mine = requests["server"] == server
+        came, left = (
+            np.searchsorted(np.sort(requests[name][mine]), at_s) for name in ("at_server_s", "finished_at_s")
+        )
+        parts.append((at_s, came, np.zeros(len(at_s), int), came - left))
+    columns = zip(("at_s", "arrivals", "queued", "running"), zip(*parts, strict=True), strict=True)
+    names = np.array([server for server in servers for _ in at_s], object)
+    return {"server": names, **{name: np.concatenate(values) for name, values in columns}}
+
+
 def lateness_bins(usual_s: float, late_s: float, late: int = 50, messages: int = 1000) -> list[int]:
     """The bins of so many messages, some of them late."""
     bins = [0] * BIN_COUNT

@@ -99,13 +99,30 @@ def test_a_fault_that_shortens_a_link_lowers_its_least_delay():
     assert least[("eu/leaf-1", "root.west", "reply")] == pytest.approx(0.020)
 
 
+def test_a_root_has_in_flight_what_it_has_sent_and_has_no_reply_to():
+    """A request that it never sent is nowhere; a timed out one stays, up to the end."""
+    requests = made_requests(SCENARIO, EVEN, rate_per_s=20.0)
+    west = np.flatnonzero(requests["root"] == "root.west")
+    fail(requests, west[:3], "timed_out")
+    requests["outcome"][west[3]], requests["leaf"][west[3]] = "no_target", ""
+    requests["replied_at_s"][west[3]] = np.nan
+
+    law = next(law for law in little(requests, TOPOLOGY, end_s=22.0) if law.place == "root.west")
+
+    others = west[4:]
+    sojourns_s = (requests["replied_at_s"] - requests["sent_at_s"])[others].sum()
+    sojourns_s += (22.0 - requests["sent_at_s"][west[:3]]).sum()
+    assert law.holds
+    assert law.detail.endswith(f"sum of sojourns {sojourns_s:.9g} s, 3 still inside")
+
+
 def test_area_is_the_sum_of_the_sojourns():
     requests = made_requests(SCENARIO, EVEN, rate_per_s=100.0)
 
     laws = little(requests, TOPOLOGY, end_s=22.0)
 
     assert [law.place for law in laws][:3] == ["us", "eu", "asia"]
-    assert len(laws) == 3 + 9
+    assert len(laws) == 3 + 3 + 9 + 3  # cells, leaves, servers, roots
     assert all(law.holds for law in laws)
 
 

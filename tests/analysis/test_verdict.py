@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from testbed.analysis.fidelity import measure_fidelity
-from testbed.analysis.laws import Law
+from testbed.analysis.law import Law
 from testbed.analysis.limits import Limit, lateness_limit_s, smallest_duration_s, stall_limit
 from testbed.analysis.pools import Pools, judged_links
 from testbed.analysis.records import Window

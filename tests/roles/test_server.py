@@ -227,6 +227,22 @@ def test_what_is_here_at_the_end_is_recorded_without_the_instants_it_never_reach
     assert math.isnan(waiting[4])
 
 
+def test_what_a_sample_has_seen_finish_is_answered_and_recorded_though_the_run_ends_before_the_next_step():
+    """Else no row would tell of a request that the server's own counts, and the link to it, have."""
+    env = FakeEnvironment()
+    server = make_server(env)
+    server.on_message("us/leaf-1", request(0))
+    env.at_s = 0.5
+    server.on_timer("sample")
+
+    server.stop()
+
+    (served,) = env.rows_of("services")
+    assert (served[3], served[6]) == (0.0, 0.5)
+    assert [message.outcome for _, message in env.sent] == [int(Outcome.COMPLETED)]
+    assert server.is_idle()
+
+
 def make_queueing_server(env, leaves=("us/leaf-1", "us/leaf-2")):
     configuration = ServerConfiguration(
         service=Slots(slots=1, mean_s=0.5, draw=fixed_work, class_count=1),
