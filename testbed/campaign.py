@@ -23,7 +23,7 @@ from testbed.fitness.null_run import null_file
 from testbed.record.run_folder import RunFolder
 from testbed.scenario.load import ScenarioFile
 from testbed.scenario.overrides import load_file, pairs_of
-from testbed.scenario.schema import Scenario
+from testbed.scenario.schema import MOST_TIME_SCALE, Scenario
 from testbed.scenario.topology import build_topology, oracles_of
 
 INTERRUPTED = InterruptError.exit_status
@@ -157,6 +157,16 @@ def without_oracles(console: Console, path: Path, orders: Orders) -> Orders:
     said = f"{path.name}: left out, since under --engine live no process knows the truth: {', '.join(left)}"
     console.print(said, markup=False, highlight=False, soft_wrap=True)
     return replace(orders, arms=kept)
+
+
+def refuse_scales(file: ScenarioFile) -> None:
+    """Raise UsageError if an arm could not be run at twice its time scale too."""
+    for name, arm in file.arms.items():
+        if 2.0 * arm.time_scale > MOST_TIME_SCALE:
+            raise UsageError(
+                f"--check-scale: arm {name} has a time_scale of {arm.time_scale:g}, and twice that is above {MOST_TIME_SCALE}; "
+                f"accepted: a time scale up to {MOST_TIME_SCALE // 2}, such as by --time-scale {MOST_TIME_SCALE // 2}"
+            )
 
 
 def run_scales(console: Console, scenario: Path, base: RunFolder, orders: Orders) -> int:

@@ -256,6 +256,34 @@ def test_time_scale_is_an_option_of_run(folder):  # noqa: F811
     assert "time_scale: 0.5" in (folder / "out" / "arms" / "random" / "scenario.yaml").read_text()
 
 
+@pytest.mark.parametrize("engine", ["virtual", "live"])
+def test_a_scale_that_cannot_be_doubled_is_refused_before_anything_runs(folder, engine):  # noqa: F811
+    """An arm may set its own; it is the doubled one that would be beyond what a scenario may have."""
+    path = folder / "own.yaml"
+    path.write_text(TEXT.replace("  weighted: {roots", "  weighted: {time_scale: 501.0, roots"))
+
+    done = run(folder, "run", "own.yaml", "--engine", engine, "--check-scale", "--out", "out", status=2)
+
+    assert done.stderr == (
+        "testbed: --check-scale: arm weighted has a time_scale of 501, and twice that is above 1000; accepted: a time scale up to "
+        "500, such as by --time-scale 500\n"
+    )
+    assert not (folder / "out").exists()
+    run(
+        folder,
+        "run",
+        "own.yaml",
+        "--engine",
+        "virtual",
+        "--check-scale",
+        "--time-scale",
+        "500",
+        "--no-figures",
+        "--out",
+        "out",
+    )
+
+
 @pytest.mark.parametrize(
     "words", [("--check-scale", "--repeat", "2"), ("--check-scale", "--check-spread"), ("--time-scale", "0")]
 )

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from testbed.campaign import Orders, run_folder, run_scales, run_seeds
+from testbed.campaign import Orders, refuse_scales, run_folder, run_scales, run_seeds
 from testbed.commands.options import ArmNames, Overrides, Seed, TimeScale, console, with_time_scale
 from testbed.errors import UsageError
 from testbed.experiment import new_folder, refuse_oracles
@@ -83,6 +83,8 @@ def run(
     first = orders.load(scenario, seed)
     if engine is Engine.live:
         refuse_oracles(first)
+    if check_scale:
+        refuse_scales(first)
     base = new_folder(out, first.name)
     status = (
         run_scales(console, scenario, base, orders)

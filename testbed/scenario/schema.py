@@ -37,6 +37,7 @@ from testbed.scenario.words import (
     one_of,
 )
 
+MOST_TIME_SCALE = 1000  # a run of a minute would take most of a day
 MOST_VARIATION = 100  # coefficient of variation: a draw of the largest mean stays within 64 bits
 TokenCount = Annotated[int, Field(strict=True, ge=1, le=MOST_TOKENS)]
 TokenQuantile = Annotated[float, Field(strict=True, ge=0, le=MOST_TOKENS)]
