@@ -346,6 +346,7 @@ def test_frozen_telemetry_repeats_old_values_under_fresh_stamps(tmp_path: Path) 
     assert len(set(seen["arrivals"][frozen])) == 1
     assert (np.diff(seen["measured_at_s"][frozen]) > 0.09).all()
     assert len(set(seen["arrivals"][here & ~frozen])) > 10
+    assert seen["received_at_s"] - seen["measured_at_s"] == pytest.approx(0.005)  # sent as it was measured
     assert_books_balance(run)
 
 
