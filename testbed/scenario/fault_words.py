@@ -30,6 +30,7 @@ from testbed.scenario.words import (
     PositiveDuration,
     PositiveRate,
     Words,
+    not_one,
 )
 
 Pick = Literal["all", "one", "half", "minority"]
@@ -107,9 +108,9 @@ class Setting(LinkKeys):
         if isinstance(self.delay, float) and self.delay < 0:
             raise ValueError(f"a delay of {self.delay} s is below 0", "a time from 0, or a change of it")
         if self.kill and self.pause:
-            raise ValueError("kill does not go with pause: a process is dead or stopped")
+            raise ValueError("kill does not go with pause: a process is dead or stopped", "kill or pause")
         if self.error_after is not None and self.errors is None:
-            raise ValueError("error_after goes with errors, which is missing")
+            raise ValueError("error_after goes with errors, which is missing", "errors, or no error_after")
         return self
 
 
@@ -159,14 +160,16 @@ def _check_action(action: FaultAction) -> None:
     """Raise ValueError unless one target is given, and what is set goes with it."""
     given = [key for key in KEYS_OF if getattr(action, _FIELDS[key]) is not None]
     if len(given) != 1:
-        said = "none is given" if not given else f"{' and '.join(given)} are given"
-        raise ValueError(f"exactly one of {', '.join(KEYS_OF)} is due, {said}")
+        raise ValueError(*not_one(given, KEYS_OF))
     if action.partition is not None:
         if action.set_ is not None or action.pick is not None:
-            raise ValueError("a partition takes neither set nor pick: it cuts the links between its groups")
+            raise ValueError(
+                "a partition takes neither set nor pick: it cuts the links between its groups",
+                "a partition without set and pick",
+            )
         return
     if action.class_ is not None and action.pick is not None:
-        raise ValueError("pick does not go with class, which is one")
+        raise ValueError("pick does not go with class, which is one", "class without pick")
     if action.set_ is None:
         raise ValueError("set is missing: what the fault changes", _settable(action))
     if not action.set_.given:
@@ -174,7 +177,9 @@ def _check_action(action: FaultAction) -> None:
     for key in action.set_.given:
         if key not in KEYS_OF[action.target]:
             owners = [target for target, keys in KEYS_OF.items() if key in keys]
-            raise ValueError(f"{key} is set on a {' or a '.join(owners)}, not on a {action.target}")
+            raise ValueError(
+                f"{key} is set on a {' or a '.join(owners)}, not on a {action.target}", _settable(action)
+            )
 
 
 def _settable(action: FaultAction) -> str:
@@ -250,8 +255,7 @@ class FaultLine(FaultAction):
             return self
         starts = [key for key, value in (("at", self.at), ("from", self.from_)) if value is not None]
         if len(starts) != 1:
-            said = "both are given" if starts else "none is given"
-            raise ValueError(f"exactly one of at, from is due, {said}")
+            raise ValueError(*not_one(starts, ("at", "from")))
         _check_action(self)
         _check_times(self)
         return self
@@ -266,19 +270,23 @@ def _check_alone(line: FaultLine) -> None:
     ]
     if others:
         raise ValueError(
-            f"random stands alone in its line, which gives {', '.join(others)} too; targets go into its kinds"
+            f"random stands alone in its line, which gives {', '.join(others)} too",
+            "random alone, with targets in its kinds",
         )
 
 
 def _check_times(line: FaultLine) -> None:
     """Raise ValueError unless the instants of a line fit each other."""
     if (line.from_ is None) != (line.to is None):
-        raise ValueError("from and to go together")
+        raise ValueError("from and to go together", "both, or at")
     if line.to is not None and line.for_ is not None:
-        raise ValueError("for does not go with from and to, which say how long")
+        raise ValueError("for does not go with from and to, which say how long", "from and to, or at and for")
     if line.to is not None and line.to <= line.onset_s:
         raise ValueError(*_backwards(line.onset_s, line.to))
     if line.every is None and line.times is not None:
-        raise ValueError("times goes with every, which is missing")
+        raise ValueError("times goes with every, which is missing", "every, or no times")
     if line.every is not None and (line.length_s is None or line.length_s > line.every):
-        raise ValueError("every needs a fault that lasts no longer than it: give for, or from and to")
+        raise ValueError(
+            "every needs a fault that lasts no longer than it",
+            "a length up to every, by for or by from and to",
+        )

@@ -54,7 +54,7 @@ class Reorder(Words):
     @model_validator(mode="after")
     def _check(self) -> Reorder:
         if self.ahead is not None and self.late is not None:
-            raise ValueError("at most one of ahead, late is due, both are given")
+            raise ValueError("both ahead and late are given", "one of ahead, late, or neither")
         return self
 
 
@@ -99,13 +99,19 @@ class LinkKeys(Words):
     def _check_keys(self) -> LinkKeys:
         limited = [key for key in ("rate", "bandwidth") if getattr(self, key) is not None]
         if limited and self.queue is None:
-            raise ValueError(f"queue is missing: how many messages may wait for the {limited[0]}")
+            raise ValueError(
+                f"queue is missing: how many messages may wait for the {limited[0]}", "a whole number from 0"
+            )
         if self.queue is not None and not limited:
-            raise ValueError("queue goes with rate or bandwidth, which are missing")
+            raise ValueError(
+                "queue goes with rate or bandwidth, which are missing", "one of these, or no queue"
+            )
         if self.reorder is not None and self.order == "kept":
-            raise ValueError("reorder does not go with order: kept")
+            raise ValueError("reorder does not go with order: kept", "order: free")
         if self.jitter is not None and self.replay is not None:
-            raise ValueError("jitter does not go with replay, which brings its own variation")
+            raise ValueError(
+                "jitter does not go with replay, which brings its own variation", "jitter or replay"
+            )
         return self
 
 

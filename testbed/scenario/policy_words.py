@@ -71,7 +71,9 @@ class CountingPolicy(CountWords):
     @model_validator(mode="after")
     def _check_counting(self) -> CountingPolicy:
         if self.view != "reports" and (self.own_counts != "none" or self.reads_ages):
-            raise ValueError(f"own_counts, stale and unheard go with view: reports, not with {self.view}")
+            raise ValueError(
+                f"own_counts, stale and unheard go with reports, not with {self.view}", "view: reports"
+            )
         return self
 
 
@@ -122,7 +124,10 @@ class ShortestQueuePolicy(ReportPolicy, CountWords):
     @model_validator(mode="after")
     def _check_count(self) -> ShortestQueuePolicy:
         if self.count == "queued" and self.own_counts != "none":
-            raise ValueError("own_counts goes with count: in_flight; whether own requests wait is not known")
+            raise ValueError(
+                f"own_counts does not go with count: {self.count}: whether own requests wait is not known",
+                "count: in_flight",
+            )
         return self
 
 
@@ -268,10 +273,13 @@ class PrequalPolicy(ProbingPolicy):
     def _check(self) -> PrequalPolicy:
         if self.mode == "sync" and (self.probes_per_request < 2 or self.probes_per_request % 1):
             raise ValueError(
-                f"mode: sync takes a whole number of probes_per_request from 2, not {self.probes_per_request:.12g}"
+                f"{self.probes_per_request:.12g} probes_per_request do not go with mode: sync",
+                "a whole number from 2",
             )
         if self.mode == "sync" and self.idle_probe_after is not None:
-            raise ValueError("idle_probe_after goes with mode: async; in mode sync there is no pool to fill")
+            raise ValueError(
+                "idle_probe_after does not go with mode: sync, which has no pool to fill", "mode: async"
+            )
         return self
 
 

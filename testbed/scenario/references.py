@@ -194,16 +194,19 @@ def _traffic(scenario: Scenario) -> Iterator[Finding]:
                     problem, other = f"{cell!r} is not in {{other}}", ("roots", name, "allowed")
                     yield Finding((*keys, "allowed", k), problem, listed(root.allowed), other)
             if traffic.trace is None and traffic.weight != 1.0:
-                yield Finding((*keys, "weight"), "goes with {other}, which is missing", "", (*keys, "trace"))
+                problem = "goes with {other}, which is missing"
+                yield Finding((*keys, "weight"), problem, "a trace, or no weight", (*keys, "trace"))
             if traffic.trace is not None and traffic.arrivals != "poisson":
                 problem = "does not go with {other}, which brings its own arrivals"
-                yield Finding((*keys, "arrivals"), problem, "", (*keys, "trace"))
+                yield Finding((*keys, "arrivals"), problem, "arrivals or trace", (*keys, "trace"))
             if traffic.trace is not None and traffic.class_ in scenario.classes:
                 words = scenario.classes[traffic.class_]
                 for key in ("sessions", "prefixes"):
                     if getattr(words, key) is not None:
                         problem = "does not go with {other}, which brings its own prompts"
-                        yield Finding(("classes", traffic.class_, key), problem, "", (*keys, "trace"))
+                        yield Finding(
+                            ("classes", traffic.class_, key), problem, f"{key} or trace", (*keys, "trace")
+                        )
 
 
 def _twice(keys: Keys, names: Sequence[str] | None) -> Iterator[Finding]:

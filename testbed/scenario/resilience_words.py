@@ -81,7 +81,7 @@ class Limit(Words):
     @model_validator(mode="after")
     def _check(self) -> Limit:
         if self.in_flight is None and self.queued is None and self.tokens is None:
-            raise ValueError("in_flight, queued, tokens or several of them are due, none is given")
+            raise ValueError("no limit is given", "one or more of in_flight, queued, tokens")
         return self
 
     def is_reached(self, in_flight: int, queued: int, tokens: Callable[[], int]) -> bool:
@@ -201,5 +201,8 @@ class BreakerWords(Words):
     @model_validator(mode="after")
     def _check(self) -> BreakerWords:
         if self.in_a_row is None and self.fraction is None and self.above_others is None:
-            raise ValueError("at least one of in_a_row, fraction, above_others is due, none is given")
+            raise ValueError(
+                "nothing is given at which the breaker opens",
+                "one or more of in_a_row, fraction, above_others",
+            )
         return self

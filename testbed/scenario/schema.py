@@ -243,9 +243,9 @@ class Reports(Words):
     def _check(self) -> Reports:
         if self.send != "on_change" and (self.threshold is not None or self.lease is not None):
             key = "threshold" if self.threshold is not None else "lease"
-            raise ValueError(f"{key} goes with send: on_change")
+            raise ValueError(f"{key} does not go with send: {self.send}", "send: on_change")
         if self.send != "when_polled" and self.polls is not None:
-            raise ValueError("polls goes with send: when_polled")
+            raise ValueError(f"polls does not go with send: {self.send}", "send: when_polled")
         if self.lease is not None and self.lease < self.every:
             raise ValueError(
                 f"lease, {time_text(self.lease)}, is below every, {time_text(self.every)}",
@@ -332,16 +332,20 @@ class Service(Words):
             one_of(self, "exponential", "fixed", "normal")
             if self.work is not None:
                 raise ValueError(
-                    "work goes with rate_curve; slots and sharing take exponential, fixed or normal"
+                    "work goes with rate_curve, which is missing",
+                    "exponential, fixed or normal for slots and sharing",
                 )
         elif self.exponential is not None or self.fixed is not None or self.normal is not None:
             raise ValueError(
-                "exponential, fixed and normal go with slots or sharing; a rate_curve takes work"
+                "exponential, fixed and normal do not go with rate_curve", "work: exponential or fixed"
             )
         if self.sampling != "chance" and (
             self.fixed is not None or self.normal is not None or self.work == "fixed"
         ):
-            raise ValueError("sampling goes with exponential work")
+            raise ValueError(
+                f"sampling: {self.sampling} goes with exponential work",
+                "exponential work, or sampling: chance",
+            )
         return self
 
 
@@ -367,7 +371,9 @@ class Cell(Words):
         if self.service is not None:
             for key in ("max_sequences", "kv_tokens", "step_tokens", "prefix_cache_tokens"):
                 if getattr(self, key) is not None:
-                    raise ValueError(f"{key} goes with a GPU profile; a service model has no such limit")
+                    raise ValueError(
+                        f"{key} does not go with service, which has no such limit", "a GPU profile"
+                    )
         if self.autoscaler is not None:
             for key in ("min", "max", "start"):
                 if (getattr(self.autoscaler, key) or 1) > self.servers:
@@ -427,7 +433,7 @@ class Scenario(Words):
     warmup: DurationFromZero = 0.0
     drain: DurationFromZero = 30.0
     seed: Count = 1
-    time_scale: Annotated[float, Field(strict=True, ge=0.001, le=1000)] = 1.0
+    time_scale: Annotated[float, Field(strict=True, ge=0.001, le=MOST_TIME_SCALE)] = 1.0
     dating: Literal["actual", "due"] = "actual"
     groups: dict[Name, tuple[Name, ...]] = Field(default_factory=dict)
     cells: Annotated[dict[Name, Cell], Field(min_length=1)]

@@ -39,13 +39,15 @@ class ViewWords(Words):
     @model_validator(mode="after")
     def _check_view(self) -> ViewWords:
         if self.stale != "last" and self.stale_after is None:
-            raise ValueError(f"stale: {self.stale} needs stale_after, a time such as '2 s'")
+            raise ValueError(
+                f"stale: {self.stale} needs stale_after, which is missing", "a time such as '2 s'"
+            )
         if self.stale == "last" and self.stale_after is not None:
-            raise ValueError("stale_after goes with stale: ignored, full or empty")
+            raise ValueError("stale_after does not go with stale: last", "stale: ignored, full or empty")
         if self.when_none == "hold" and self.hold_queue is None:
-            raise ValueError("when_none: hold needs hold_queue, a whole number from 1")
+            raise ValueError("when_none: hold needs hold_queue, which is missing", "a whole number from 1")
         if self.when_none != "hold" and self.hold_queue is not None:
-            raise ValueError("hold_queue goes with when_none: hold")
+            raise ValueError(f"hold_queue does not go with when_none: {self.when_none}", "when_none: hold")
         return self
 
     @property
@@ -71,8 +73,11 @@ class CountWords(ViewWords):
     @model_validator(mode="after")
     def _check_counts(self) -> CountWords:
         if self.peers is not None and self.own_counts != "scaled":
-            raise ValueError("peers goes with own_counts: scaled")
+            raise ValueError(f"peers does not go with own_counts: {self.own_counts}", "own_counts: scaled")
         counts = self.own_counts != "none" or getattr(self, "view", "") == "own_counts"
         if self.counts_from != "dispatch" and not counts:
-            raise ValueError("counts_from goes with own_counts or view: own_counts")
+            raise ValueError(
+                f"counts_from: {self.counts_from} needs own requests that are counted",
+                "own_counts: overwrite, add, max or scaled; or view: own_counts",
+            )
         return self

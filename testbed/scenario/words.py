@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -35,5 +36,10 @@ def one_of(words: Words, *keys: str) -> None:
     """Raise ValueError unless exactly one of the keys is given."""
     given = [key for key in keys if getattr(words, key) is not None]
     if len(given) != 1:
-        said = "none is given" if not given else f"{' and '.join(given)} are given"
-        raise ValueError(f"exactly one of {', '.join(keys)} is due, {said}")
+        raise ValueError(*not_one(given, keys))
+
+
+def not_one(given: Sequence[str], keys: Iterable[str]) -> tuple[str, str]:
+    """The problem where none or several of the keys are given, and what is accepted."""
+    said = f"{' and '.join(given)} are given" if given else "none is given"
+    return f"{said}, one is due", f"one of {', '.join(keys)}"

@@ -77,7 +77,7 @@ def test_what_has_finished_makes_room_for_what_arrives_at_the_same_instant():
 
 
 def test_a_limit_has_a_number():
-    with pytest.raises(ValueError, match="in_flight, queued, tokens or several of them are due"):
+    with pytest.raises(ValueError, match="one or more of in_flight, queued, tokens"):
         Limit()
 
 

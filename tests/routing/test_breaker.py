@@ -138,5 +138,5 @@ def test_where_all_would_be_out_all_are_used():
 
 
 def test_a_breaker_has_something_to_open_at():
-    with pytest.raises(ValueError, match="at least one of in_a_row, fraction, above_others is due"):
+    with pytest.raises(ValueError, match="one or more of in_a_row, fraction, above_others"):
         BreakerWords()

@@ -119,11 +119,11 @@ MALFORMED = {
     ),
     "a prefix cache of a service model": (
         edit("profile: small", "service: {slots: 1, fixed: 20 ms}, prefix_cache_tokens: 9"),
-        "4: cells.us: prefix_cache_tokens goes with a GPU profile; a service model has no such limit",
+        "4: cells.us: prefix_cache_tokens does not go with service, which has no such limit; accepted: a GPU profile",
     ),
     "sessions without a number": (
         edit("prompt_tokens: 48", "sessions: {turns: 3}"),
-        "11: classes.sand.sessions: exactly one of count, think_time is due, none is given",
+        "11: classes.sand.sessions: none is given, one is due; accepted: one of count, think_time",
     ),
     "sessions of less than a turn": (
         edit("prompt_tokens: 48", "sessions: {turns: 0.5, count: 2}"),
@@ -137,7 +137,7 @@ MALFORMED = {
         edit("rate: 80 /s", "trace: t")
         .replace("prompt_tokens: 48", "sessions: {turns: 3, count: 2}")
         .replace("links:", "traces: {t: {path: x, format: azure}}\nlinks:"),
-        "11: classes.sand.sessions: does not go with roots.west.traffic[0].trace, which brings its own prompts",
+        "11: classes.sand.sessions: does not go with roots.west.traffic[0].trace, which brings its own prompts; accepted: sessions or trace",
     ),
     "a bound below the mean": (
         edit("kind: flow, step: 0.1 /s^2", "kind: consistent_hash, bound: 0.9"),
@@ -233,11 +233,11 @@ MALFORMED = {
     ),
     "rate and load": (
         edit("rate: 80 /s", "rate: 80 /s, load: 0.5"),
-        "8: roots.west.traffic[0]: exactly one of rate, load, stages, trace is due, rate and load are given",
+        "8: roots.west.traffic[0]: rate and load are given, one is due; accepted: one of rate, load, stages, trace",
     ),
     "neither rate nor load": (
         edit("rate: 80 /s, ", ""),
-        "8: roots.west.traffic[0]: exactly one of rate, load, stages, trace is due, none is given",
+        "8: roots.west.traffic[0]: none is given, one is due; accepted: one of rate, load, stages, trace",
     ),
     "a percentage for a share": (
         edit("rate: 80 /s", "load: 50 %"),
@@ -257,7 +257,7 @@ MALFORMED = {
     ),
     "a stage without a rate": (
         edit("rate: 80 /s", "stages: [{at: 0 s}]"),
-        "8: roots.west.traffic[0].stages[0]: exactly one of rate, load is due, none is given",
+        "8: roots.west.traffic[0].stages[0]: none is given, one is due; accepted: one of rate, load",
     ),
     "misspelt arrivals": (
         edit("rate: 80 /s", "rate: 80 /s, arrivals: poison"),
@@ -277,7 +277,7 @@ MALFORMED = {
     ),
     "a weight without a trace": (
         edit("rate: 80 /s", "rate: 80 /s, weight: 2"),
-        "8: roots.west.traffic[0].weight: goes with roots.west.traffic[0].trace, which is missing",
+        "8: roots.west.traffic[0].weight: goes with roots.west.traffic[0].trace, which is missing; accepted: a trace, or no weight",
     ),
     "an unknown trace": (
         edit("rate: 80 /s", "trace: azure"),
@@ -316,27 +316,27 @@ MALFORMED = {
     ),
     "profile and service": (
         edit("profile: small", "profile: small, service: {slots: 1, fixed: 1 s}"),
-        "4: cells.us: exactly one of profile, service is due, profile and service are given",
+        "4: cells.us: profile and service are given, one is due; accepted: one of profile, service",
     ),
     "a service of two kinds": (
         edit("profile: small", "service: {slots: 1, rate_curve: {capacity: 8 /s, half: 2}}"),
-        "4: cells.us.service: exactly one of slots, sharing, rate_curve is due, slots and rate_curve are given",
+        "4: cells.us.service: slots and rate_curve are given, one is due; accepted: one of slots, sharing, rate_curve",
     ),
     "slots that take no time": (
         edit("profile: small", "service: {slots: 1}"),
-        "4: cells.us.service: exactly one of exponential, fixed, normal is due, none is given",
+        "4: cells.us.service: none is given, one is due; accepted: one of exponential, fixed, normal",
     ),
     "work for slots": (
         edit("profile: small", "service: {slots: 1, fixed: 1 s, work: fixed}"),
-        "4: cells.us.service: work goes with rate_curve; slots and sharing take exponential, fixed or normal",
+        "4: cells.us.service: work goes with rate_curve, which is missing; accepted: exponential, fixed or normal for slots and sharing",
     ),
     "a service time for a rate curve": (
         edit("profile: small", "service: {rate_curve: {capacity: 8 /s, half: 2}, fixed: 1 s}"),
-        "4: cells.us.service: exponential, fixed and normal go with slots or sharing; a rate_curve takes work",
+        "4: cells.us.service: exponential, fixed and normal do not go with rate_curve; accepted: work: exponential or fixed",
     ),
     "fixed work without chance": (
         edit("profile: small", "service: {slots: 1, fixed: 1 s, sampling: low_discrepancy}"),
-        "4: cells.us.service: sampling goes with exponential work",
+        "4: cells.us.service: sampling: low_discrepancy goes with exponential work; accepted: exponential work, or sampling: chance",
     ),
     "an antagonist that leaves something else now and then": (
         edit(
@@ -373,14 +373,14 @@ MALFORMED = {
             "{kind: least_cost, cost: in_flight, view: own_counts}",
             "{kind: prequal, mode: sync, probes_per_request: 2.5}",
         ),
-        "14: policies.idlest: mode: sync takes a whole number of probes_per_request from 2, not 2.5",
+        "14: policies.idlest: 2.5 probes_per_request do not go with mode: sync; accepted: a whole number from 2",
     ),
     "idle probes without a pool": (
         edit(
             "{kind: least_cost, cost: in_flight, view: own_counts}",
             "{kind: prequal, mode: sync, idle_probe_after: 1 s}",
         ),
-        "14: policies.idlest: idle_probe_after goes with mode: async; in mode sync there is no pool to fill",
+        "14: policies.idlest: idle_probe_after does not go with mode: sync, which has no pool to fill; accepted: mode: async",
     ),
     "a misspelt kind": (
         edit("kind: flow,", "kind: flwo,"),
@@ -477,7 +477,7 @@ MALFORMED = {
     ),
     "a threshold of reports that come anyway": (
         after("reports: {every: 1 s, threshold: 2}\n"),
-        "15: reports: threshold goes with send: on_change",
+        "15: reports: threshold does not go with send: periodic; accepted: send: on_change",
     ),
     "a lease shorter than the looks": (
         after("reports: {every: 1 s, send: on_change, lease: 500 ms}\n"),
@@ -485,15 +485,15 @@ MALFORMED = {
     ),
     "polls of reports that come unasked": (
         after("reports: {every: 1 s, polls: serial}\n"),
-        "15: reports: polls goes with send: when_polled",
+        "15: reports: polls does not go with send: periodic; accepted: send: when_polled",
     ),
     "a limit on the age of reports without a meaning": (
         edit("cost: in_flight, view: own_counts", "stale_after: 2 s"),
-        "14: policies.idlest: stale_after goes with stale: ignored, full or empty",
+        "14: policies.idlest: stale_after does not go with stale: last; accepted: stale: ignored, full or empty",
     ),
     "a meaning of old reports without a limit": (
         edit("cost: in_flight, view: own_counts", "stale: ignored"),
-        "14: policies.idlest: stale: ignored needs stale_after, a time such as '2 s'",
+        "14: policies.idlest: stale: ignored needs stale_after, which is missing; accepted: a time such as '2 s'",
     ),
     "a limit without a unit": (
         edit("cost: in_flight, view: own_counts", "stale: ignored, stale_after: 2"),
@@ -501,19 +501,19 @@ MALFORMED = {
     ),
     "holding without a bound": (
         edit("cost: in_flight, view: own_counts", "when_none: hold"),
-        "14: policies.idlest: when_none: hold needs hold_queue, a whole number from 1",
+        "14: policies.idlest: when_none: hold needs hold_queue, which is missing; accepted: a whole number from 1",
     ),
     "a bound without holding": (
         edit("cost: in_flight, view: own_counts", "hold_queue: 10"),
-        "14: policies.idlest: hold_queue goes with when_none: hold",
+        "14: policies.idlest: hold_queue does not go with when_none: any; accepted: when_none: hold",
     ),
     "peers that nothing is scaled by": (
         edit("cost: in_flight, view: own_counts", "own_counts: add, peers: 4"),
-        "14: policies.idlest: peers goes with own_counts: scaled",
+        "14: policies.idlest: peers does not go with own_counts: add; accepted: own_counts: scaled",
     ),
     "a beginning of counts that are not made": (
         edit("cost: in_flight, view: own_counts", "counts_from: first_token"),
-        "14: policies.idlest: counts_from goes with own_counts or view: own_counts",
+        "14: policies.idlest: counts_from: first_token needs own requests that are counted; accepted: own_counts: overwrite, add, max or scaled; or view: own_counts",
     ),
     "first tokens of servers that make none": (
         edit("eu: {servers: 3, profile: small,", "eu: {servers: 3, service: {slots: 2, fixed: 1 s},").replace(
@@ -523,11 +523,11 @@ MALFORMED = {
     ),
     "old reports where none are read": (
         edit("view: own_counts", "view: own_counts, stale: empty, stale_after: 1 s"),
-        "14: policies.idlest: own_counts, stale and unheard go with view: reports, not with own_counts",
+        "14: policies.idlest: own_counts, stale and unheard go with reports, not with own_counts; accepted: view: reports",
     ),
     "own counts on top of own counts": (
         edit("view: own_counts", "view: own_counts, own_counts: max"),
-        "14: policies.idlest: own_counts, stale and unheard go with view: reports, not with own_counts",
+        "14: policies.idlest: own_counts, stale and unheard go with reports, not with own_counts; accepted: view: reports",
     ),
     "full without a most": (
         edit("eu: {servers: 3, profile: small,", "eu: {servers: 3, service: {slots: 2, fixed: 1 s},").replace(
@@ -573,7 +573,7 @@ MALFORMED = {
     ),
     "tokens of two kinds": (
         edit("prompt_tokens: 48", "prompt_tokens: {fixed: 3, geometric: {mean: 2}}"),
-        "11: classes.sand.prompt_tokens: exactly one of fixed, lognormal, geometric, quantiles is due, fixed and geometric are given",
+        "11: classes.sand.prompt_tokens: fixed and geometric are given, one is due; accepted: one of fixed, lognormal, geometric, quantiles",
     ),
     "a geometric mean below one": (
         edit("prompt_tokens: 48", "prompt_tokens: {geometric: {mean: 0.5}}"),
@@ -734,7 +734,7 @@ MALFORMED = {
     ),
     "jitter of two kinds": (
         edit("delay: 20 ms", "jitter: {normal: 2 ms, uniform: 3 ms}"),
-        "16: links[0].jitter: exactly one of normal, uniform, lognormal, pareto, exponential, table is due, normal and uniform are given",
+        "16: links[0].jitter: normal and uniform are given, one is due; accepted: one of normal, uniform, lognormal, pareto, exponential, table",
     ),
     "a time for jitter": (
         edit("delay: 20 ms", "jitter: 2 ms"),
@@ -766,7 +766,7 @@ MALFORMED = {
     ),
     "a fault of nothing": (
         after("faults:\n  - {at: 1 s, set: {speed: 1}}\n"),
-        "16: faults[0]: exactly one of cell, server, leaf, link, partition, root, class is due, none is given",
+        "16: faults[0]: none is given, one is due; accepted: one of cell, server, leaf, link, partition, root, class",
     ),
     "a fault that changes nothing": (
         after("faults:\n  - {at: 1 s, cell: eu, set: {}}\n"),
@@ -778,15 +778,15 @@ MALFORMED = {
     ),
     "errors of a leaf": (
         after("faults:\n  - {at: 1 s, leaf: us/leaf-1, set: {errors: 5 %}}\n"),
-        "16: faults[0]: errors is set on a cell or a server, not on a leaf",
+        "16: faults[0]: errors is set on a cell or a server, not on a leaf; accepted: a mapping with one or more of the keys clock_drift, clock_skew, drain, gauge_factor, gauge_offset, kill, leak, pause, reset_counts, telemetry",
     ),
     "dead and stopped": (
         after("faults:\n  - {at: 1 s, server: us/server-1, set: {kill: true, pause: true}}\n"),
-        "16: faults[0].set: kill does not go with pause: a process is dead or stopped",
+        "16: faults[0].set: kill does not go with pause: a process is dead or stopped; accepted: kill or pause",
     ),
     "how soon what fails": (
         after("faults:\n  - {at: 1 s, server: us/server-1, set: {error_after: 5 ms}}\n"),
-        "16: faults[0].set: error_after goes with errors, which is missing",
+        "16: faults[0].set: error_after goes with errors, which is missing; accepted: errors, or no error_after",
     ),
     "the death of one of two in a process": (
         after(
@@ -797,11 +797,11 @@ MALFORMED = {
     ),
     "a delay of a cell": (
         after("faults:\n  - {at: 1 s, cell: eu, set: {delay: 1 s}}\n"),
-        "16: faults[0]: delay is set on a link, not on a cell",
+        "16: faults[0]: delay is set on a link, not on a cell; accepted: a mapping with one or more of the keys clock_drift, clock_skew, drain, error_after, errors, gauge_factor, gauge_offset, kill, leak, pause, prefill, reset_counts, speed, telemetry",
     ),
     "a speed of a link": (
         after("faults:\n  - {at: 1 s, link: {from: cell.us, to: root.*}, set: {speed: 2}}\n"),
-        "16: faults[0]: speed is set on a cell or a server, not on a link",
+        "16: faults[0]: speed is set on a cell or a server, not on a link; accepted: a mapping with one or more of the keys bandwidth, correlation, cut, delay, duplicate, flap, jitter, loss, loss_burst, order, queue, rate, reorder, replay",
     ),
     "a fault of a link to nowhere": (
         after("faults:\n  - {at: 1 s, link: {from: cell.us, to: root.est}, set: {delay: 2 s}}\n"),
@@ -813,11 +813,11 @@ MALFORMED = {
     ),
     "a rate without a queue": (
         edit("delay: 20 ms", "rate: 10 /s"),
-        "16: links[0]: queue is missing: how many messages may wait for the rate",
+        "16: links[0]: queue is missing: how many messages may wait for the rate; accepted: a whole number from 0",
     ),
     "a queue without a rate": (
         edit("delay: 20 ms", "queue: 10"),
-        "16: links[0]: queue goes with rate or bandwidth, which are missing",
+        "16: links[0]: queue goes with rate or bandwidth, which are missing; accepted: one of these, or no queue",
     ),
     "a bandwidth without its unit": (
         edit("delay: 20 ms", "bandwidth: 100 kb/s, queue: 1"),
@@ -825,7 +825,7 @@ MALFORMED = {
     ),
     "reordering where order is kept": (
         edit("delay: 20 ms", "reorder: {fraction: 5 %}, order: kept"),
-        "16: links[0]: reorder does not go with order: kept",
+        "16: links[0]: reorder does not go with order: kept; accepted: order: free",
     ),
     "reordering where an earlier line keeps order": (
         edit(
@@ -850,7 +850,7 @@ MALFORMED = {
     ),
     "a message both ahead and late": (
         edit("delay: 20 ms", "reorder: {fraction: 5 %, ahead: 1 ms, late: 1 ms}"),
-        "16: links[0].reorder: at most one of ahead, late is due, both are given",
+        "16: links[0].reorder: both ahead and late are given; accepted: one of ahead, late, or neither",
     ),
     "a perfect correlation": (
         edit("delay: 20 ms", "correlation: 1"),
@@ -874,7 +874,7 @@ MALFORMED = {
     ),
     "a speed for a root": (
         after("faults:\n  - {at: 1 s, root: west, set: {speed: 3}}\n"),
-        "16: faults[0]: speed is set on a cell or a server, not on a root",
+        "16: faults[0]: speed is set on a cell or a server, not on a root; accepted: a mapping with one or more of the keys burst, demand, kill, leak, output_tokens, pause, prompt_tokens, reset_counts, shift",
     ),
     "a fault that sets nothing": (
         after("faults:\n  - {at: 1 s, root: west}\n"),
@@ -882,7 +882,7 @@ MALFORMED = {
     ),
     "a partition that sets something": (
         after("faults:\n  - {at: 1 s, partition: [root.west, cell.us], set: {delay: 1 s}}\n"),
-        "16: faults[0]: a partition takes neither set nor pick: it cuts the links between its groups",
+        "16: faults[0]: a partition takes neither set nor pick: it cuts the links between its groups; accepted: a partition without set and pick",
     ),
     "a partition that leaves nobody on one side": (
         after("faults:\n  - {at: 1 s, partition: [root.west, cell.su]}\n"),
@@ -902,15 +902,15 @@ MALFORMED = {
     ),
     "a fault that begins but does not end": (
         after("faults:\n  - {from: 1 s, cell: eu, set: {speed: 1}}\n"),
-        "16: faults[0]: from and to go together",
+        "16: faults[0]: from and to go together; accepted: both, or at",
     ),
     "a fault that comes again before it ends": (
         after("faults:\n  - {at: 1 s, for: 3 s, every: 2 s, cell: eu, set: {speed: 1}}\n"),
-        "16: faults[0]: every needs a fault that lasts no longer than it: give for, or from and to",
+        "16: faults[0]: every needs a fault that lasts no longer than it; accepted: a length up to every, by for or by from and to",
     ),
     "a random fault at an instant": (
         after("faults:\n  - {at: 1 s, random: {rate: 6 /min, kinds: [{cell: eu, set: {speed: 1}}]}}\n"),
-        "16: faults[0]: random stands alone in its line, which gives at too; targets go into its kinds",
+        "16: faults[0]: random stands alone in its line, which gives at too; accepted: random alone, with targets in its kinds",
     ),
     "a random fault of nobody": (
         after("faults:\n  - {random: {rate: 6 /min, kinds: [{cell: ue, set: {speed: 1}}]}}\n"),
@@ -922,7 +922,7 @@ MALFORMED = {
     ),
     "a fault at no instant": (
         after("faults:\n  - {cell: eu, set: {speed: 1}}\n"),
-        "16: faults[0]: exactly one of at, from is due, none is given",
+        "16: faults[0]: none is given, one is due; accepted: one of at, from",
     ),
     "a misspelt key of a fault": (
         after("faults:\n  - {at: 1 s, fro: 3 s, cell: eu, set: {speed: 1}}\n"),
@@ -958,7 +958,7 @@ MALFORMED = {
     ),
     "an arm that adds a second rate": (
         after("arms: {a: {roots.*.traffic.*.load: 0.5}, b: {}}\n"),
-        "15: arms.a.roots.*.traffic.*.load: exactly one of rate, load, stages, trace is due, rate and load are given",
+        "15: arms.a.roots.*.traffic.*.load: rate and load are given, one is due; accepted: one of rate, load, stages, trace",
     ),
     "an arm that sets a key twice": (
         after("arms: {a: {seed: 1, seed: 2}}\n"),
@@ -1120,6 +1120,47 @@ MALFORMED = {
         edit("policy: flow}]", "policy: idlest}, {class: sand, rate: 9 /s, policy: flow}]"),
         "8: roots.west.traffic[1].class: 'sand' has roots.west.traffic[0] already, and 'flow' keeps shares by root and class; accepted: a class of its own, of the same keys under another name",
     ),
+    "jitter beside a file that has its own": (
+        edit("path: request, delay: 20 ms", "replay: {path: a.csv}, jitter: {normal: 1 ms}"),
+        "16: links[0]: jitter does not go with replay, which brings its own variation; accepted: jitter or replay",
+    ),
+    "one of a class, which is one": (
+        after("faults:\n  - {at: 1 s, class: sand, pick: one, set: {output_tokens: x2}}\n"),
+        "16: faults[0]: pick does not go with class, which is one; accepted: class without pick",
+    ),
+    "a length beside an end": (
+        after("faults:\n  - {from: 1 s, to: 2 s, for: 1 s, cell: us, set: {speed: 0.4}}\n"),
+        "16: faults[0]: for does not go with from and to, which say how long; accepted: from and to, or at and for",
+    ),
+    "how often what does not come again": (
+        after("faults:\n  - {at: 1 s, for: 1 s, times: 3, cell: us, set: {speed: 0.4}}\n"),
+        "16: faults[0]: times goes with every, which is missing; accepted: every, or no times",
+    ),
+    "a lease of reports that are sent anyway": (
+        after("reports: {lease: 2 s}\n"),
+        "15: reports: lease does not go with send: periodic; accepted: send: on_change",
+    ),
+    "own requests beside a queue": (
+        edit(
+            "{kind: least_cost, cost: in_flight, view: own_counts}",
+            "{kind: jsq, count: queued, own_counts: add}",
+        ),
+        "14: policies.idlest: own_counts does not go with count: queued: whether own requests wait is not known; accepted: count: in_flight",
+    ),
+    "a limit of nothing": (
+        edit("servers: 4", "limit: {}, servers: 4"),
+        "4: cells.us.limit: no limit is given; accepted: one or more of in_flight, queued, tokens",
+    ),
+    "a breaker that never opens": (
+        edit("view: own_counts}", "view: own_counts, breaker: {}}"),
+        "14: policies.idlest.breaker: nothing is given at which the breaker opens; accepted: one or more of in_a_row, fraction, above_others",
+    ),
+    "arrivals beside those of a trace": (
+        edit("rate: 80 /s", "trace: t, arrivals: evenly_spaced").replace(
+            "links:", "traces: {t: {path: x, format: azure}}\nlinks:"
+        ),
+        "8: roots.west.traffic[0].arrivals: does not go with roots.west.traffic[0].trace, which brings its own arrivals; accepted: arrivals or trace",
+    ),
     "health checks that overlap": (
         edit("allowed: [us, eu]", "health_checks: {every: 1 s, timeout: 2 s}"),
         "9: roots.west.health_checks: timeout, 2 s, is above every, 1 s; accepted: a timeout up to every: a check ends before the next one begins",
@@ -1140,6 +1181,14 @@ def test_a_malformed_scenario_gets_its_whole_message(text: str, faults: tuple[st
 
 def test_the_good_scenario_has_no_fault() -> None:
     assert list(scenario_from_text(GOOD).arms) == ["main"]
+
+
+def test_every_message_about_what_a_file_says_tells_what_is_accepted() -> None:
+    """Others tell of text that is no YAML, or none that anybody could read."""
+    bare = [fault for case in MALFORMED.values() for fault in case[1:] if "; accepted: " not in fault]
+
+    unreadable = ("not YAML", "nested deeper", "does not belong in a text file")
+    assert [fault for fault in bare if not any(words in fault for words in unreadable)] == []
 
 
 def test_there_are_at_least_fifty_malformed_scenarios() -> None:
@@ -1185,7 +1234,7 @@ def test_a_fault_that_several_arms_share_is_told_once() -> None:
         ("roots.wset.allowed", "[us]", "f.yaml: roots.wset.allowed: leads nowhere: no 'wset' in roots (west?); accepted: west"),
         ("warmup", "50 s", "f.yaml: warmup: 50 s is not below duration, 20 s; accepted: a time below the duration"),
         ("links.*.delay", "1", "f.yaml: links.*.delay: 1 has no unit; accepted: a time such as '20 ms'"),
-        ("cells.us", "{servers: 1}", "f.yaml: cells.us: exactly one of profile, service is due, none is given"),
+        ("cells.us", "{servers: 1}", "f.yaml: cells.us: none is given, one is due; accepted: one of profile, service"),
     ],
 )  # fmt: skip
 def test_a_fault_of_the_command_line_shows_its_key_and_no_line(path: str, value: str, message: str) -> None:
