@@ -67,8 +67,8 @@ class Delivered(NamedTuple):
 
 
 def delivered_delays(hops: Iterable[Hop]) -> list[Delivered]:
-    """Of every link with enough messages whose sending was not planned."""
-    counted = [hop for hop in hops if len(hop.sent_at_s) >= LEAST_MESSAGES and not hop.is_planned]
+    """Of every link with enough messages."""
+    counted = [hop for hop in hops if len(hop.sent_at_s) >= LEAST_MESSAGES]
     return [_delivered(hop, MISTAKE / len(counted)) for hop in counted]
 
 

@@ -16,14 +16,7 @@ from testbed.analysis.delivery import (
 )
 from testbed.analysis.hops import recorded_hops, untouched_links
 from testbed.analysis.host import HostSeries, clock_steps
-from testbed.analysis.injection import (
-    Early,
-    InjectionError,
-    earliest,
-    injection_errors,
-    injection_findings,
-    worst_error,
-)
+from testbed.analysis.injection import Early, earliest, injection_errors, injection_findings
 from testbed.analysis.limits import Finding, Limit
 from testbed.analysis.observation_age import (
     ObservationAge,
@@ -35,7 +28,9 @@ from testbed.analysis.observation_age import (
 from testbed.analysis.pools import Pools, judged_hops
 from testbed.analysis.processes import full_sockets
 from testbed.analysis.reason import Places
+from testbed.analysis.recorded_error import RecordedError, worst_error
 from testbed.analysis.records import Tables, Window, row_count
+from testbed.analysis.server_step import step_errors, step_findings
 from testbed.analysis.timers import Timer, timer_figures, timer_findings, timers_of
 from testbed.record.outcome import RunOutcome
 from testbed.scenario.schema import Scenario
@@ -52,6 +47,7 @@ class Fidelity(NamedTuple):
     Attributes:
         host: what the machine did.
         errors: of the injected delays, from end to end.
+        steps: of the answers of servers, against the planned boundaries of their steps.
         early: the message that came longest before its time; None: none did.
         delivered: delays against what was asked.
         draws: of the links that no fault touches.
@@ -65,7 +61,8 @@ class Fidelity(NamedTuple):
     """
 
     host: HostSeries
-    errors: list[InjectionError]
+    errors: list[RecordedError]
+    steps: list[RecordedError]
     early: Early | None
     delivered: list[Delivered]
     draws: list[Draws]
@@ -83,6 +80,7 @@ class Fidelity(NamedTuple):
             return
         scale, places = scenario.time_scale, Places(scenario, topology)
         yield from injection_findings(self.errors, self.early, limit, scale, self.host, places)
+        yield from step_findings(self.steps, limit, scale, self.host, places)
         yield from timer_findings(self.timers, limit, scale)
         yield from delivery_findings(self.delivered, places)
         yield from draw_findings(self.draws, places)
@@ -94,8 +92,8 @@ class Fidelity(NamedTuple):
         if not self.is_live:
             return {}
         has_data = {
-            "injection": worst_error(self.errors, "injection") is not None,
-            "server step": worst_error(self.errors, "server step") is not None,
+            "injection": bool(self.errors),
+            "server step": bool(self.steps),
             "delivered delay": bool(self.delivered),
             "timers": bool(self.timers),
             "drawn delay": any(each.has_mean for each in self.draws),
@@ -119,7 +117,7 @@ class Fidelity(NamedTuple):
 
     def figures(self) -> dict[str, Any]:
         """For the summary: the error of the worst link, the age that differs most, what the machine did."""
-        worst, age = worst_error(self.errors, "injection"), worst_age(self.ages)
+        worst, age = worst_error(self.errors), worst_age(self.ages)
         return {
             "injection_error_s": {
                 "p50": worst.p50_s if worst else math.nan,
@@ -159,7 +157,7 @@ def measure_fidelity(
     is_live = outcome.engine == "live"
     host = HostSeries(tables.get("host", {}) if is_live else {}, scenario.time_scale)
     if not is_live:
-        return Fidelity(host, [], None, [], [], [], [], 0.0, False, False, False, window)
+        return Fidelity(host, [], [], None, [], [], [], [], 0.0, False, False, False, window)
     hops = list(recorded_hops(scenario, topology, tables))
     pools, scale = Pools(scenario, topology), scenario.time_scale
     processes = tables.get("processes", {})
@@ -167,6 +165,7 @@ def measure_fidelity(
     return Fidelity(
         host,
         [] if is_due else injection_errors(judged_hops(hops, pools), scale),
+        [] if is_due else step_errors(scenario, topology, tables["requests"]),
         None if is_due else earliest(hops, scale),
         [] if is_due else delivered_delays(judged_hops(hops, pools, alike=True)),
         draws_of(untouched_links(scenario, topology), tables.get("lateness", {})),

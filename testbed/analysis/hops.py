@@ -17,7 +17,16 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from testbed.analysis.records import Floats, Mask, Table, Tables, codes, positions_by, row_count
+from testbed.analysis.records import (
+    Floats,
+    Mask,
+    Table,
+    Tables,
+    answered_column,
+    codes,
+    positions_by,
+    row_count,
+)
 from testbed.links.delay import mean_delay_s
 from testbed.links.link import LinkModel
 from testbed.scenario.fault_plan import fault_plan
@@ -34,7 +43,6 @@ class Hop(NamedTuple):
 
     Attributes:
         link: of the topology; of a pool, its first.
-        is_planned: sent at a planned instant, that of a server's step: what is late there is late here.
         sent_at_s: shape (messages,), seconds.
         received_at_s: the same.
         drawn_s: the delay of each by its link's model.
@@ -42,7 +50,6 @@ class Hop(NamedTuple):
     """
 
     link: Link
-    is_planned: bool
     sent_at_s: Floats
     received_at_s: Floats
     drawn_s: Floats
@@ -63,7 +70,6 @@ class _Leg(NamedTuple):
     sent: str
     received: str
     key: str
-    is_planned: bool
     went: Mask
 
 
@@ -75,17 +81,15 @@ def recorded_hops(scenario: Scenario, topology: Topology, tables: Tables) -> Ite
     once = _sent_once(requests, tables.get("attempts", {}))
     answered = once & (requests["outcome"] == "completed")
     legs = (
-        _Leg("request", "root", "leaf", "sent_at_s", "at_leaf_s", "request_id", False, once),
-        _Leg("reply", "leaf", "root", "left_leaf_s", "replied_at_s", "request_id", False, answered),
-        _Leg("reply", "server", "leaf", "finished_at_s", "left_leaf_s", "request_id", True, answered),
+        _Leg("request", "root", "leaf", "sent_at_s", "at_leaf_s", "request_id", once),
+        _Leg("reply", "leaf", "root", "left_leaf_s", "replied_at_s", "request_id", answered),
+        _Leg("reply", "server", "leaf", answered_column(requests), "left_leaf_s", "request_id", answered),
     )
     for leg in legs:
         yield from _hops(requests, leg, topology, links, scenario.seed, most)
     if row_count(observations):
         everyone = np.ones(row_count(observations), bool)
-        news = _Leg(
-            "observation", "leaf", "root", "measured_at_s", "received_at_s", "sequence", False, everyone
-        )
+        news = _Leg("observation", "leaf", "root", "measured_at_s", "received_at_s", "sequence", everyone)
         yield from _hops(observations, news, topology, links, scenario.seed, most)
 
 
@@ -99,19 +103,23 @@ def _sent_once(requests: Table, attempts: Table) -> Mask:
 
 def untouched_links(scenario: Scenario, topology: Topology) -> list[Link]:
     """The links that no fault changes, and that begin and end at nodes that none kills, stops or makes tell untruths."""
-    plan = fault_plan(scenario, topology)
-    changed = {number for fault in plan for number in fault.links}
-    shaken = {
-        name
-        for fault in plan
-        if any(getattr(fault.words, key) is not None for key in _LATE_OR_FALSE)
-        for name in fault.nodes
-    }
+    changed = {number for fault in fault_plan(scenario, topology) for number in fault.links}
+    shaken = shaken_nodes(scenario, topology)
     return [
         link
         for link in topology.links
         if link.number not in changed and link.source not in shaken and link.target not in shaken
     ]
+
+
+def shaken_nodes(scenario: Scenario, topology: Topology) -> set[str]:
+    """The nodes that a fault kills, stops or makes tell untruths."""
+    return {
+        name
+        for fault in fault_plan(scenario, topology)
+        if any(getattr(fault.words, key) is not None for key in _LATE_OR_FALSE)
+        for name in fault.nodes
+    }
 
 
 def _plain_links(scenario: Scenario, topology: Topology) -> dict[tuple[str, str, str], Link]:
@@ -144,7 +152,7 @@ def _hops(
         rows = _spaced(rows[np.argsort(table[leg.sent][rows], kind="stable")], most)
         sent_at_s, received_at_s = table[leg.sent][rows], table[leg.received][rows]
         drawn_s = _drawn_s(link, seed, table[leg.key][rows].tolist(), sent_at_s)
-        yield Hop(link, leg.is_planned, sent_at_s, received_at_s, drawn_s)
+        yield Hop(link, sent_at_s, received_at_s, drawn_s)
 
 
 def _spaced(rows: npt.NDArray[np.intp], most: int) -> npt.NDArray[np.intp]:

@@ -20,7 +20,16 @@ import numpy.typing as npt
 from testbed.analysis.in_flight import bin_means, step_function
 from testbed.analysis.law import INSTANT_TOLERANCE_S, Law
 from testbed.analysis.ledger_laws import ledger_conservation, open_conservation
-from testbed.analysis.records import Floats, Mask, Table, Tables, codes, positions_by, row_count
+from testbed.analysis.records import (
+    Floats,
+    Mask,
+    Table,
+    Tables,
+    answered_column,
+    codes,
+    positions_by,
+    row_count,
+)
 from testbed.analysis.sample_laws import sample_conservation
 from testbed.links.delay import least_delay_s
 from testbed.roles.messages import OUTCOMES
@@ -38,6 +47,7 @@ _CHAIN = (
     "started_at_s",
     "first_token_at_s",
     "finished_at_s",
+    "answered_at_s",
 )
 _KINDS = ("root", "leaf", "server")
 _UNTRUE = ("telemetry", "clock_skew", "clock_drift", "kill")
@@ -48,10 +58,10 @@ _NODE_OF = {
     "started_at_s": "server",
     "first_token_at_s": "server",
     "finished_at_s": "server",
+    "answered_at_s": "server",
     "left_leaf_s": "leaf",
     "replied_at_s": "root",
 }
-_WAY_BACK = ("finished_at_s", "left_leaf_s", "replied_at_s")
 
 
 def all_laws(
@@ -210,10 +220,13 @@ def little(requests: Table, topology: Topology, end_s: float) -> list[Law]:
 
 def order_of_instants(requests: Table) -> list[Law]:
     """No instant of a request before the one that caused it."""
-    steps = [(a, b, np.ones(row_count(requests), bool)) for a, b in pairwise(_CHAIN)]
+    chain = [name for name in _CHAIN if name in requests]  # runs of earlier versions have no `answered_at_s`
+    steps = [(a, b, np.ones(row_count(requests), bool)) for a, b in pairwise(chain)]
     # A leaf lets a request go at its timeout while the server still works on it, so only replies have a way back.
     answered = requests["outcome"] == "completed"
-    steps += [(a, b, answered) for a, b in pairwise(_WAY_BACK)]
+    steps += [
+        (a, b, answered) for a, b in pairwise((answered_column(requests), "left_leaf_s", "replied_at_s"))
+    ]
     return [_not_before(requests, a, b, mask) for a, b, mask in steps]
 
 
@@ -225,7 +238,7 @@ def link_causality(scenario: Scenario, topology: Topology, requests: Table) -> l
     hops = (
         ("root", "leaf", "request", "sent_at_s", "at_leaf_s", everyone),
         ("leaf", "server", "request", "at_leaf_s", "at_server_s", everyone),
-        ("server", "leaf", "reply", "finished_at_s", "left_leaf_s", answered),
+        ("server", "leaf", "reply", answered_column(requests), "left_leaf_s", answered),
         ("leaf", "root", "reply", "left_leaf_s", "replied_at_s", answered),
     )
     return [_hop(topology, requests, least, *hop) for hop in hops]

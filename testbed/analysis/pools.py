@@ -94,7 +94,6 @@ def _pool(name: str, members: list[Hop]) -> Hop:
     order = np.argsort(sent_at_s, kind="stable")
     return Hop(
         members[0].link,
-        members[0].is_planned,
         sent_at_s[order],
         np.concatenate([hop.received_at_s for hop in members])[order],
         np.concatenate([hop.drawn_s for hop in members])[order],

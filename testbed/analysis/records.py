@@ -50,6 +50,14 @@ def rows(table: Table, mask: Mask) -> Table:
     return {name: column[chosen] for name, column in table.items()}
 
 
+def answered_column(requests: Table) -> str:
+    """The column of the instants at which servers answered.
+
+    Runs of earlier versions have none: there it is that of the planned boundaries, at which they were to answer.
+    """
+    return "answered_at_s" if "answered_at_s" in requests else "finished_at_s"
+
+
 def row_count(table: Table) -> int:
     """Number of rows."""
     return len(next(iter(table.values()))) if table else 0

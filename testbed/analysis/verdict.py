@@ -13,14 +13,15 @@ Limits, in wall time, held against the scenario in run time (durations times the
 
     p99 of the lateness of each link's releases    max(2 ms, 10 % of the smallest configured delay or period)
     p99 of each link's injection error             the same (received - sent - drawn, from the records)
+    p99 of each server's step error                the same (answered - finished, the planned boundary of its step)
     p99 of each root's slip (sent - held - planned)   the same
     stall or timer lag of a process, fault latency    max(100 ms, half the loop delay)
     planned arrivals never sent                    1 %
 
 A link's p99 counts as exceeding a limit when it does so with 95 % confidence (see lateness.py). Links with fewer than 100
-messages have no p99 to speak of and are judged in pools (see pools.py); such roots are passed over. Under virtual time nothing
-is late, so only deaths, ledgers, arrivals and laws are looked at. What a machine does not tell, or what too few messages
-do not, is unknown, and decides nothing.
+messages, and servers with as few replies, have no p99 to speak of and are judged in pools (see pools.py and server_step.py);
+such roots are passed over. Under virtual time nothing is late, so only deaths, ledgers, arrivals and laws are looked at. What
+a machine does not tell, or what too few messages do not, is unknown, and decides nothing.
 
 Source: emulation.md, section 2; design.md, section 8.
 """

@@ -108,7 +108,7 @@ def _in_cell(logged: dict[str, Rows], topology: Topology, dispatch: Places, atte
     received, visit = _of_attempt(visits, attempt), _deciding(visits, len(attempt), attempt)
     service = _of_attempt(services, _filled(attempt, visits["attempt"], visit))
     leaf = _named(topology.leaves, [(visits["leaf"], visit), (logged["dispatches"]["leaf"], dispatch)])
-    instants = ("at_server_s", "started_at_s", "first_token_at_s", "finished_at_s")
+    instants = ("at_server_s", "started_at_s", "first_token_at_s", "finished_at_s", "answered_at_s")
     return {
         "cell": _cells_of(leaf, topology),
         "leaf": leaf,

@@ -121,7 +121,7 @@ class Server:
         if not killed:  # else no row would tell of what finished since the last step and a sample has seen
             self._advance(now_s)
         for served in self._service.open():
-            self._record(served)
+            self._record(served, float("nan"))
 
     def is_idle(self) -> bool:
         """Nothing waits or runs."""
@@ -247,7 +247,7 @@ class Server:
             request_id, attempt = request[0], request[1]
             leaf, in_flight = leaf_of.pop((request_id, attempt))
             self._finished += 1
-            self._record(served)
+            self._record(served, now_s)
             at_server_s = served.at_server_s
             if self._memory is not None:
                 self._memory.add(in_flight, served.finished_at_s - at_server_s, now_s)
@@ -344,12 +344,12 @@ class Server:
             for leaf in leaves:
                 self._env.send(leaf, told)
 
-    def _record(self, served: Served) -> None:
+    def _record(self, served: Served, answered_at_s: float) -> None:
         request, at_server_s, started_at_s, first_token_at_s, finished_at_s, preemptions, cached_tokens = (
             served
         )
         self._env.record(
             "services",
             (request[0], request[1], self._name, at_server_s, started_at_s, first_token_at_s, finished_at_s,
-             preemptions, cached_tokens),
+             answered_at_s, preemptions, cached_tokens),
         )  # fmt: skip

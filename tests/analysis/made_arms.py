@@ -110,6 +110,7 @@ def made_requests(
         "started_at_s": started,
         "first_token_at_s": first,
         "finished_at_s": finished,
+        "answered_at_s": finished,
         "left_leaf_s": finished,
         "replied_at_s": finished + TRAVEL_S,
         "residence_s": finished - at_leaf,
@@ -129,6 +130,7 @@ def fail(requests: Table, rows: np.ndarray, outcome: str) -> None:
         "started_at_s",
         "first_token_at_s",
         "finished_at_s",
+        "answered_at_s",
         "left_leaf_s",
         "replied_at_s",
     ):
@@ -252,7 +254,7 @@ def made_ledger(scenario: Scenario, requests: Table) -> Table:
     count = {
         ("root", "leaf", "request"): ("sent_at_s", "at_leaf_s"),
         ("leaf", "server", "request"): ("at_server_s", "at_server_s"),
-        ("server", "leaf", "reply"): ("finished_at_s", "left_leaf_s"),
+        ("server", "leaf", "reply"): ("answered_at_s", "left_leaf_s"),
         ("leaf", "root", "reply"): ("left_leaf_s", "replied_at_s"),
     }
     topology = build_topology(scenario)

@@ -53,7 +53,7 @@ def sent_over(link: Link, late_s: float = 0.0, by: Link | None = None) -> Hop:
     came = np.array([each is not None for each in releases])
     drawn_s = np.array([np.nan if each is None else each for each in releases], float) - sent_at_s
     error_s = rng.exponential(5e-5, MESSAGES) + late_s
-    return Hop(link, False, sent_at_s[came], (sent_at_s + drawn_s + error_s)[came], drawn_s[came])
+    return Hop(link, sent_at_s[came], (sent_at_s + drawn_s + error_s)[came], drawn_s[came])
 
 
 @pytest.mark.parametrize("words", JITTERS, ids=str)

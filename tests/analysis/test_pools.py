@@ -158,6 +158,7 @@ def test_injection_errors_of_sparse_links_show_in_the_verdict() -> None:
         "started_at_s",
         "first_token_at_s",
         "finished_at_s",
+        "answered_at_s",
         "left_leaf_s",
         "replied_at_s",
     ):

@@ -46,7 +46,7 @@ def slipped(late_s):
     requests = TABLES["requests"]
     later = requests["planned_at_s"] + late_s - requests["sent_at_s"]
     after = ("sent_at_s", "at_leaf_s", "at_server_s", "started_at_s", "first_token_at_s", "finished_at_s")
-    moved = (*after, "left_leaf_s", "replied_at_s")
+    moved = (*after, "answered_at_s", "left_leaf_s", "replied_at_s")
     return {**requests, **{name: requests[name] + later for name in moved}}
 
 

@@ -118,12 +118,15 @@ def test_conservation_by_hand_at_each_node_and_link(busy):
 def test_causality_by_hand(busy):
     """Each instant after its cause; request and reply links take no less than their least delays, to rounding."""
     requests = busy.tables["requests"]
-    chain = ("planned_at_s", "sent_at_s", "at_leaf_s", "at_server_s", "started_at_s", "first_token_at_s", "finished_at_s")  # fmt: skip
+    chain = ("planned_at_s", "sent_at_s", "at_leaf_s", "at_server_s", "started_at_s", "first_token_at_s", "finished_at_s", "answered_at_s")  # fmt: skip
     for cause, effect in pairwise(chain):
         gaps = requests[effect] - requests[cause]
         assert np.nanmin(gaps) >= 0.0, (cause, effect)
     done = requests["outcome"] == "completed"
-    assert (requests["left_leaf_s"] >= requests["finished_at_s"])[done].all()
+    assert (requests["left_leaf_s"] >= requests["answered_at_s"])[done].all()
+    assert np.array_equal(
+        requests["answered_at_s"], requests["finished_at_s"], equal_nan=True
+    )  # nor a server
     assert (requests["replied_at_s"] - requests["left_leaf_s"])[done].min() >= 0.0
     assert np.array_equal(
         requests["planned_at_s"], requests["sent_at_s"]

@@ -65,7 +65,7 @@ def test_a_request_is_answered_at_the_instant_the_service_model_planned():
     fire(env, server, "step")
 
     assert env.sent == [("us/leaf-1", Reply(3, 0, int(Outcome.COMPLETED), 0.5, 0, 1, 48, 8))]
-    assert env.rows_of("services") == [(3, 0, "us/server-1", 1.0, 1.0, 1.5, 1.5, 0, 0)]
+    assert env.rows_of("services") == [(3, 0, "us/server-1", 1.0, 1.0, 1.5, 1.5, 1.5, 0, 0)]
     assert env.timers["step"] == 2.0
 
 
@@ -78,6 +78,8 @@ def test_what_was_due_before_a_request_is_answered_before_it_is_taken():
     server.on_message("us/leaf-1", request(2))
 
     assert [message.request_id for _, message in env.sent] == [1]
+    (served,) = env.rows_of("services")
+    assert (served[6], served[7]) == (0.5, 0.7)  # finished as planned, and answered as late as that
     assert env.timers["step"] == pytest.approx(1.2)
 
 
@@ -224,6 +226,7 @@ def test_what_is_here_at_the_end_is_recorded_without_the_instants_it_never_reach
     running, waiting = env.rows_of("services")
     assert running[4] == 0.0
     assert math.isnan(running[6])
+    assert math.isnan(running[7])
     assert math.isnan(waiting[4])
 
 
@@ -238,7 +241,7 @@ def test_what_a_sample_has_seen_finish_is_answered_and_recorded_though_the_run_e
     server.stop()
 
     (served,) = env.rows_of("services")
-    assert (served[3], served[6]) == (0.0, 0.5)
+    assert (served[3], served[6], served[7]) == (0.0, 0.5, 0.5)
     assert [message.outcome for _, message in env.sent] == [int(Outcome.COMPLETED)]
     assert server.is_idle()
 
