@@ -34,6 +34,7 @@ COMPILED = (
     "roles",
     "record/log.py",
     "runtime/accounts.py",
+    "runtime/chores.py",
     "runtime/ground_truth.py",
     "runtime/live.py",
     "runtime/live_environment.py",

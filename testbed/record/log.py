@@ -88,10 +88,10 @@ class LogWriter:
     a fraction of a millisecond; whoever has better and worse instants for that lets full tables wait for `write_full`.
 
     Attributes:
-        is_full: a table waits for it.
+        full: the logs of which a table waits for `write_full`; this one adds itself, once.
     """
 
-    __slots__ = ("_counts", "_most_rows", "_path", "_pause_s", "_rows", "_rows_per_chunk", "is_full")
+    __slots__ = ("_counts", "_is_full", "_most_rows", "_path", "_pause_s", "_rows", "_rows_per_chunk", "full")
 
     def __init__(
         self, path: Path, header: dict[str, Any], rows_per_chunk: int = 256, *, most_chunks: int = 1
@@ -112,7 +112,8 @@ class LogWriter:
         self._counts = dict.fromkeys(LOGGED, 0)
         self._rows_per_chunk = rows_per_chunk
         self._most_rows = most_chunks * rows_per_chunk
-        self.is_full = False
+        self._is_full = False
+        self.full: list[LogWriter] = []
         self._pause_s = 0.0
         self._write("make the log", "xb", MAGIC + _frame(_header(header)))
 
@@ -127,16 +128,17 @@ class LogWriter:
         if len(rows) >= self._rows_per_chunk:
             if len(rows) >= self._most_rows:
                 self._flush(table)
-            else:
-                self.is_full = True
+            elif not self._is_full:
+                self._is_full = True
+                self.full.append(self)
 
     def write_full(self) -> None:
-        """Write the tables that are full.
+        """Write the tables that are full; whoever calls has taken the log off `full`.
 
         Raises:
             RunError: it could not be done.
         """
-        self.is_full = False
+        self._is_full = False
         for table, rows in self._rows.items():
             if len(rows) >= self._rows_per_chunk:
                 self._flush(table)

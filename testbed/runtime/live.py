@@ -26,7 +26,6 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
 from heapq import heappop
 
 from testbed.links.link import DelayLine
@@ -35,6 +34,7 @@ from testbed.roles.build import World
 from testbed.roles.environment import Environment, Role
 from testbed.roles.messages import Message
 from testbed.runtime.accounts import Accounts
+from testbed.runtime.chores import Chores
 from testbed.runtime.live_environment import Agenda, LiveEnvironment
 from testbed.runtime.lookahead import Lookahead
 from testbed.runtime.ordered import Ordered
@@ -47,17 +47,10 @@ from testbed.scenario.fault_plan import fault_plan
 from testbed.scenario.topology import Link, root_name
 from testbed.traffic.surge import surge, surge_of_root
 
-BEAT_S = 1.0  # wall time between two beats to the launcher, at most
-LAST_BEAT_S = 0.1  # once the run has had its duration, and ends when all are idle
-ROW_S = 1.0  # scenario time between two rows of what links and process did
-LEAST_ROW_S = (
-    0.2  # wall time; however much a time scale shrinks the run, rows are not to cost more than they tell
-)
 WAITED_S = 20e-6  # a look at the sockets that took longer than this has waited
 SEND_S = 0.2  # longest time that a process spends on frames that would have blocked, before it stops or dies
 MOST_CHUNKS = 8  # that a table of a log may gather; a pass writes what is full once it has sent its frames
 MOST_EMPTY_PASSES = 1000  # in a row, without waiting: then the loop turns for nothing, which is a bug
-STALE_TIMERS = 1024  # replaced timers that may lie about before they are swept
 
 
 def _cannot_die() -> None:
@@ -108,11 +101,8 @@ class Host:
         self._spacing_s = scenario.live.pass_spacing
         self._unread_s = 0.0
         self._looked_at_s = -math.inf
-        self._duration_s = scenario.duration
-        self._row_s = max(LEAST_ROW_S, ROW_S * scenario.time_scale)
         self._agenda = Agenda()
         self._environments: dict[str, LiveEnvironment] = {}
-        self._logs: list[LogWriter] = []
         self._accounts = Accounts(name, self._environments)
         self._receiving = self._accounts.receiving
         self._filled: list[Outbox] = []
@@ -120,8 +110,15 @@ class Host:
         self._origin_s = math.inf
         self._handled_until_s = -math.inf  # run time
         self._ended = False
-        self._next_beat_s = self._next_row_s = 0.0
-        self._send_beat: Callable[[Beat], None]
+        self._chores = Chores(
+            self._accounts,
+            self._agenda,
+            self._environments,
+            duration_s=scenario.duration,
+            time_scale=scenario.time_scale,
+            would_blocks=lambda: sockets.would_blocks,
+            held=self.line.held,
+        )
         self._empty_passes = 0
         self._plan = list(fault_plan(scenario, world.topology))
         self._touched = {number for fault in self._plan for number in fault.links}
@@ -134,7 +131,7 @@ class Host:
         kind = world.topology.nodes[node].kind
         environment = LiveEnvironment(node, kind, world.scenario.seed, log, self._agenda, self._life)
         self._environments[node] = environment
-        self._logs.append(log)
+        self._chores.add_log(log)
         for link in world.topology.incoming(node):
             self._receiving[link.number] = ReceivingEnd(link, environment)
         return environment
@@ -208,7 +205,6 @@ class Host:
             RuntimeError: the loop turns for nothing.
         """
         self._origin_s = start.at_monotonic_s
-        self._send_beat = send_beat
         if start.ordered:
             world = self._world
             self._plan += [Ordered(*each).fault(world.scenario, world.topology) for each in start.ordered]
@@ -218,6 +214,8 @@ class Host:
         self._accounts.usage.would_blocks = self._sockets.would_blocks
         self._accounts.usage.collector_s = 0.0
         self._begin(start, processes)
+        # a later life has news that came while it waited to begin, and beats take them in
+        self._chores.begin(start.born_at_s, self._number(), send_beat, beat_at_once=self._life > 0)
         for order in (Ordered(*each) for each in start.ordered):
             if order.is_surge:
                 self._add_requests(order, start.born_at_s)
@@ -283,9 +281,6 @@ class Host:
         for environment in self._environments.values():
             environment.role.start()
         self._flush()
-        # a later life has news that came while it waited to begin, and beats take them in
-        self._next_beat_s = start.born_at_s + (0.0 if self._life else BEAT_S * self._phase)
-        self._next_row_s = start.born_at_s + self._row_s * (1.0 + self._phase)
 
     def _of_this_life(
         self, environment: LiveEnvironment, changes: list[Change], start: Start, processes: Mapping[str, str]
@@ -353,7 +348,8 @@ class Host:
         self._stop_self()
         ended_s = self._clock()
         self._stopped_s += ended_s - began_s
-        self._resumed_at_s = self._next_beat_s = ended_s - self._origin_s
+        self._resumed_at_s = ended_s - self._origin_s
+        self._chores.beat_at(self._resumed_at_s)
         for each in self._environments.values():
             each.at_s = max(each.at_s, self._resumed_at_s)
         kills = [each for each in environment.changes.values() if each.kills and not each.healed]
@@ -361,11 +357,10 @@ class Host:
             if change.at_s <= self._resumed_at_s:
                 self._end_life(environment, change, self._resumed_at_s)
 
-    @cached_property
-    def _phase(self) -> float:
-        """This process's share of a period, from 0 to 1: chores of many processes at one instant would be a stall."""
+    def _number(self) -> int:
+        """The place of the first node here among all."""
         nodes = list(self._world.topology.nodes)
-        return nodes.index(next(iter(self._environments), nodes[0])) / len(nodes)
+        return nodes.index(next(iter(self._environments), nodes[0]))
 
     def _pass(self, began_s: float) -> bool:
         """Read, handle what is due, send, do the chores; returns whether there was anything to do."""
@@ -382,23 +377,12 @@ class Host:
             self._flush_before(self._next_due_s(), began_s)
         if sockets.waiting:
             sockets.retry()
-        for log in self._logs:
-            if log.is_full:
-                log.write_full()
-                break  # the others wait for their turn, so that a pass writes one chunk or two
         if sockets.control_readable:
             did_something = True
             sockets.control_readable = False
             self._on_control()
-        now_s = self._clock() - self._origin_s
-        if now_s >= self._next_row_s:
+        if self._chores.do_some(self._clock() - self._origin_s, self._next_due_s):
             did_something = True
-            self._write_rows(now_s)
-            if self._next_beat_s < now_s + BEAT_S / 2:  # soon due: one wake-up does for both
-                self._next_beat_s = now_s
-        if now_s >= self._next_beat_s:
-            did_something = True
-            self._beat(now_s)
         return did_something
 
     def take(self, frame: bytes) -> None:
@@ -511,7 +495,9 @@ class Host:
         if self._ended:
             return 0.0
         sockets = self._sockets
-        due_s = self._origin_s + min(self._next_due_s(), self._next_beat_s, self._next_row_s)
+        next_due_s = self._next_due_s()
+        chores_s = self._chores.wake_s(ended_s - self._origin_s, next_due_s)
+        due_s = self._origin_s + min(next_due_s, chores_s)
         spaced_s = began_s + self._spacing_s
         wake_s = due_s if due_s > spaced_s else spaced_s
         if wake_s <= self._looked_at_s + self._unread_s:
@@ -536,25 +522,6 @@ class Host:
                 f"next timer {self._agenda.next_at_s()} s, next release {self.line.next_release_s()} s, "
                 f"now {self.now_s()} s"
             )
-
-    # --- chores ---------------------------------------------------------------------------------------------
-
-    def _beat(self, now_s: float) -> None:
-        """Tell the launcher how the process fares."""
-        if now_s >= self._duration_s:
-            self._next_beat_s = now_s + LAST_BEAT_S
-        else:
-            self._next_beat_s = min(now_s + BEAT_S, self._duration_s + LAST_BEAT_S * self._phase)
-        self._send_beat(self._accounts.take_beat(now_s, self.line.held()))
-
-    def _write_rows(self, now_s: float) -> None:
-        """Record what links and process did, of many links some in each pass, and then sweep."""
-        if not self._accounts.write_some_rows(now_s, self._sockets.would_blocks):
-            return
-        self._next_row_s = max(self._next_row_s + self._row_s, now_s)
-        timers = sum(len(environment.timers) for environment in self._environments.values())
-        if len(self._agenda.heap) > STALE_TIMERS + 2 * timers:
-            self._agenda.forget_stale()
 
     # --- after the run --------------------------------------------------------------------------------------
 

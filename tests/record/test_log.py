@@ -179,12 +179,13 @@ def test_full_tables_wait_to_be_written_up_to_a_bound(tmp_path: Path) -> None:
     found = []
     for row in VISITS[:3]:
         writer.append("visits", row)
-        found.append((writer.is_full, on_disk()))
+        found.append((writer.full == [writer], on_disk()))
+    writer.full.remove(writer)
     writer.write_full()
-    found.append((writer.is_full, on_disk()))
+    found.append((writer.full == [writer], on_disk()))
     for row in VISITS[3:7]:
         writer.append("visits", row)
-    found.append((writer.is_full, on_disk()))
+    found.append((writer.full == [writer], on_disk()))
     writer.close()
 
     assert found == [(False, 0), (True, 0), (True, 0), (False, 3), (True, 7)]

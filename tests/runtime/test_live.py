@@ -367,7 +367,7 @@ def test_beats_tell_gauges_and_lateness(tmp_path: Path) -> None:
     hosted.come(0.001, (number, Request, [0.010], [request(1)]))
     hosted.come(0.040, (number, Request, [0.020], [request(2)]))
 
-    hosted.run(0.6)
+    hosted.run(1.0)
 
     beat = hosted.beats[0]
     assert (beat.node, beat.gauges, beat.idle) == (LEAF, {LEAF: (2, 0, 0)}, False)
