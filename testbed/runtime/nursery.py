@@ -32,7 +32,7 @@ from testbed.record.split_file import load_split
 from testbed.roles.build import World
 from testbed.runtime.live import RoleFactory
 from testbed.runtime.node import NodeProcess, Orders
-from testbed.runtime.parenthood import die_with_parent, end_timer_slack, set_process_name
+from testbed.runtime.parenthood import ask_for_short_turns, die_with_parent, end_timer_slack, set_process_name
 from testbed.scenario.load import load_scenario
 from testbed.scenario.process_map import process_map
 from testbed.scenario.topology import build_topology
@@ -136,6 +136,7 @@ def main() -> None:
     processes = process_map(world.scenario, world.topology)
     make_role = _role_factory(begin["factory"])
     end_timer_slack()
+    ask_for_short_turns()
     _share_memory()
     nursery.tell("ready")
     born = nursery.serve()
