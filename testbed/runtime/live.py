@@ -49,7 +49,10 @@ from testbed.traffic.surge import surge, surge_of_root
 
 WAITED_S = 20e-6  # a look at the sockets that took longer than this has waited
 SEND_S = 0.2  # longest time that a process spends on frames that would have blocked, before it stops or dies
-MOST_CHUNKS = 8  # that a table of a log may gather; a pass writes what is full once it has sent its frames
+ROWS_PER_CHUNK = (
+    64  # of a table: more at once would be a stall, since rows that lie about for long are out of all caches
+)
+MOST_CHUNKS = 32  # that a table of a log may gather; what is full is written between passes
 MOST_EMPTY_PASSES = 1000  # in a row, without waiting: then the loop turns for nothing, which is a bug
 
 

@@ -24,7 +24,7 @@ from testbed.record.run_folder import ArmFolder, file_name, life_suffix
 from testbed.roles.build import World
 from testbed.runtime.collector import stop_collector
 from testbed.runtime.control import ControlClient
-from testbed.runtime.live import MOST_CHUNKS, SEND_S, Host, RoleFactory
+from testbed.runtime.live import MOST_CHUNKS, ROWS_PER_CHUNK, SEND_S, Host, RoleFactory
 from testbed.runtime.ordered import Ordered
 from testbed.runtime.sockets import DEAD_LINGER_MS, Peer, Sockets, bind_address, open_context
 from testbed.runtime.timer_calibration import time_waits, timer_row
@@ -115,7 +115,9 @@ class NodeProcess:
         self._logs: list[LogWriter] = []
         for node in processes[name]:
             header = {**orders.header, "engine": "live", "node": node}
-            self._logs.append(LogWriter(orders.folder.log(node, life), header, most_chunks=MOST_CHUNKS))
+            self._logs.append(
+                LogWriter(orders.folder.log(node, life), header, ROWS_PER_CHUNK, most_chunks=MOST_CHUNKS)
+            )
             self._host.add(node, self._logs[-1])
 
     def live(self, make_role: RoleFactory) -> None:
