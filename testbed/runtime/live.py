@@ -1,7 +1,7 @@
 """The loop of one process of the live engine: one role, or several that share its sockets.
 
 Each pass drains the sockets, handles everything that is due (releases of links and timers, merged in the order of
-their instants), sends one frame to each peer, writes a table of the log that is full, and waits for the next due
+their instants), sends one frame to each peer, does a chore that waits for it (`chores.py`), and waits for the next due
 instant or frame. So batches grow with the load by themselves. Two things save the switches of context that cost the
 most. Between passes that a scenario spaces (`live.pass_spacing`) the process sleeps. And where links have delay to
 spare (`lookahead.py`), frames are gathered over several passes, and a process that has something to do soon anyway

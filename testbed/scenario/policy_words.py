@@ -231,7 +231,7 @@ class DgdPolicy(FlowPolicy):
 class DlbPolicy(FlowPolicy):
     """Discrete routing or flow routing, whichever suits the rate of the class and the age of the news."""
 
-    # as above
+    # narrower than its parent, which never stands for it either
     kind: Literal["dlb"]  # type: ignore[assignment]
     mode: Literal["auto", "discrete", "flow"] = "auto"
     step: StepSize | Literal["auto"] | CriticalStep = "auto"

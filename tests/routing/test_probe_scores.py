@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from testbed.routing.c3 import C3
@@ -75,4 +77,4 @@ def test_c3_avoids_the_server_where_its_own_requests_are() -> None:
         policy.on_probe_reply(view, target, answer(1, 0.1))
     view.targets[0].own_in_flight = 1
 
-    assert policy.choose(view, request(), None) is view.targets[1]  # type: ignore[arg-type]
+    assert policy.choose(view, request(), random.Random(1)) is view.targets[1]
