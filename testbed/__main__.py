@@ -18,7 +18,7 @@ import typer
 
 from testbed import FORM
 from testbed.commands.options import errors
-from testbed.errors import TOLD, told
+from testbed.errors import TOLD, InterruptError, told
 
 # Each is the function of that name in the module of that name in `testbed.commands`.
 COMMANDS = (
@@ -63,6 +63,8 @@ def main() -> None:
     except TOLD as error:
         errors.print(told(error), markup=False, highlight=False, soft_wrap=True)
         sys.exit(error.exit_status)
+    except KeyboardInterrupt:  # while a command was loaded, or after it had ended
+        sys.exit(InterruptError.exit_status)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads on; say nothing more
         sys.exit(1)

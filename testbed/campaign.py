@@ -134,6 +134,8 @@ def run_folder(console: Console, scenarios: Path, out: Path | None, orders: Orde
         except TOLD as error:
             console.print(told(error), markup=False, highlight=False, soft_wrap=True)
             lines.append(SuiteLine(path, error.exit_status, [], NOT_RUN[error.exit_status]))
+        except KeyboardInterrupt:  # between two runs
+            lines.append(SuiteLine(path, INTERRUPTED, [], NOT_RUN[INTERRUPTED]))
         if lines[-1].status == INTERRUPTED:
             break
     print_suite(console, lines)

@@ -26,6 +26,7 @@ from testbed.record.read import read_tables, tables_there
 from testbed.record.run_folder import ArmFolder, RunFolder
 from testbed.record.split_file import load_split, save_split
 from testbed.record.summary_file import load_summary
+from testbed.record.whole_file import write_whole
 from testbed.roles.build import World
 from testbed.runtime.interrupts import counted_interrupts
 from testbed.runtime.launch import run_live
@@ -155,23 +156,23 @@ def run_scenario(
     _write_manifest(file, folder, options, scenarios)
     summaries: dict[str, dict[str, Any]] = {}
     interrupted, error = False, None
-    for arm, scenario in scenarios.items():
-        try:
-            summaries[arm], interrupted = _summarized(folder.arm(arm), scenario, options.engine, display)
-        except (KeyboardInterrupt, InterruptError) as raised:
-            if not summaries:
-                raise InterruptError(str(raised) or "stopped before an arm was summarised") from raised
-            interrupted = True
-        except RunError as raised:
-            if not summaries:
-                raise
-            error = raised
-        if interrupted or error is not None:
-            break
-    skipped = [arm for arm in scenarios if arm not in summaries]
-    with counted_interrupts(int(interrupted), most=1) as pressed:
+    with counted_interrupts(most=1) as pressed:
+        for arm, scenario in scenarios.items():
+            try:
+                summaries[arm] = _summarized(folder.arm(arm), scenario, options.engine, display)
+            except (KeyboardInterrupt, InterruptError) as raised:
+                if not summaries:
+                    raise InterruptError(str(raised) or "stopped before an arm was summarised") from raised
+                interrupted = True
+            except RunError as raised:
+                if not summaries:
+                    raise
+                error = raised
+            if interrupted or pressed.count or error is not None:
+                break
+        skipped = [arm for arm in scenarios if arm not in summaries]
         summary = summarize_run(file.name, summaries, file.expectations)
-        folder.summary.write_text(json.dumps(summary, indent=1, allow_nan=False) + "\n")
+        write_whole(folder.summary, json.dumps(summary, indent=1, allow_nan=False) + "\n")
         if options.figures:
             try:
                 save_figures(draw_all(_drawn(folder, scenarios, summary)), folder.figures)
@@ -182,19 +183,24 @@ def run_scenario(
 
 def _summarized(
     folder: ArmFolder, scenario: Scenario, engine: str, display: DisplayFactory
-) -> tuple[dict[str, Any], bool]:
-    """Run one arm; its summary, and whether the user has pressed Ctrl-C meanwhile."""
-    outcome = _play(folder, scenario, engine, display)
-    with counted_interrupts(int(outcome.interrupted), most=1) as pressed:
-        outcome = _merge(folder, scenario, outcome)
-        scenario = with_orders(scenario, outcome)
-        tables = read_tables(folder.tables, numbered=True)
-        return summarize_arm(scenario, tables, outcome, outcome.log_problems), pressed.count > 0
+) -> dict[str, Any]:
+    """Run one arm; its summary."""
+    outcome = run_arm(folder, scenario, engine, display)
+    scenario = with_orders(scenario, outcome)
+    tables = read_tables(folder.tables, numbered=True)
+    return summarize_arm(scenario, tables, outcome, outcome.log_problems)
 
 
 def run_arm(folder: ArmFolder, scenario: Scenario, engine: str, display: DisplayFactory) -> RunOutcome:
-    """Run one arm, merge its records and write how it ended."""
-    return _merge(folder, scenario, _play(folder, scenario, engine, display))
+    """Run one arm, merge its records and write how it ended. Ctrl-C ends the run early, and what there is is merged.
+
+    Raises:
+        RunError: the world failed.
+        InterruptError: Ctrl-C came before the run began, or live and twice.
+        KeyboardInterrupt: it was pressed again.
+    """
+    with counted_interrupts(most=1):
+        return _merge(folder, scenario, _play(folder, scenario, engine, display))
 
 
 def _play(folder: ArmFolder, scenario: Scenario, engine: str, display: DisplayFactory) -> RunOutcome:

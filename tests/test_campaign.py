@@ -95,6 +95,30 @@ def test_a_failure_of_the_world_leaves_the_other_scenarios_alone_but_the_user_st
     assert f"testbed: {error}\n" in console.file.getvalue()
 
 
+def test_ctrl_c_between_two_scenarios_ends_the_folder_with_what_was_run(folder, monkeypatch):  # noqa: F811
+    tried = []
+
+    def stopped(console, path, base, orders):
+        tried.append(path.name)
+        if path.name == "b.yaml":
+            raise KeyboardInterrupt
+        return 0, []
+
+    suite = folder / "suite"
+    suite.mkdir()
+    for name in ("a.yaml", "b.yaml", "c.yaml"):
+        (suite / name).write_text(TEXT)
+    monkeypatch.setattr(campaign, "run_seeds", stopped)
+    console = Console(file=io.StringIO(), width=200)
+
+    ended = campaign.run_folder(
+        console, suite, folder / "out", Orders("virtual", (), None, [], None, 1, False, False)
+    )
+
+    assert (ended, tried) == (130, ["a.yaml", "b.yaml"])
+    assert "b.yaml" in console.file.getvalue()
+
+
 def test_arms_that_an_interruption_left_out_are_named(folder, monkeypatch):  # noqa: F811
     monkeypatch.setattr(campaign, "print_summary", lambda console, summary: None)
     stopped = partial(Finished, summary={"arms": {}}, interrupted=True, skipped=["weighted"])

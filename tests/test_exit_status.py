@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from testbed import __main__
 from testbed.experiment import Finished, exit_status
 from testbed.record.run_folder import RunFolder
 
@@ -34,3 +36,15 @@ def test_the_gravest_verdict_of_all_seeds_decides_and_ctrl_c_comes_before() -> N
 
     assert exit_status(seeds, (), strict=False) == 4
     assert exit_status([*seeds, finished("valid", interrupted=True)], (), strict=False) == 130
+
+
+def test_ctrl_c_while_a_command_is_loaded_leaves_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def pressed(words: Sequence[str]) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(__main__, "command_line", pressed)
+
+    with pytest.raises(SystemExit) as ended:
+        __main__.main()
+
+    assert ended.value.code == 130

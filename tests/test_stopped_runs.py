@@ -6,6 +6,7 @@ import io
 import os
 import signal
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from testbed import experiment
 from testbed.campaign import Orders, run_seeds
 from testbed.errors import InterruptError, PolicyError
 from testbed.experiment import Finished, Options, exit_status, redraw, run_scenario
+from testbed.record.outcome import RunOutcome
 from testbed.record.run_folder import RunFolder
 from testbed.record.summary_file import load_summary
 from testbed.scenario.load import load_scenario
@@ -40,6 +42,36 @@ class Broken:
 
     def choose(self, view: Any, request: Any, rng: Any) -> Any:
         raise ValueError("no idea")
+
+
+class Pressing:
+    """A policy of a user's during whose tenth choice Ctrl-C is pressed, `times` times.
+
+    Attributes:
+        begun: choices so far.
+        ended: those of them that were made to the end.
+    """
+
+    times = 1
+    begun = ended = 0
+
+    def choose(self, view: Any, request: Any, rng: Any) -> Any:
+        Pressing.begun += 1
+        if Pressing.begun == 10:
+            for _ in range(self.times):
+                os.kill(os.getpid(), signal.SIGINT)
+        Pressing.ended += 1
+        return view.targets[0]
+
+
+@pytest.fixture
+def pressing_policy(scenario: Path, monkeypatch: pytest.MonkeyPatch) -> type[Pressing]:
+    """The policy of the first arm, with nothing counted yet."""
+    scenario.write_text(TEXT.replace("{kind: random}", '{kind: "tests.test_stopped_runs:Pressing"}'))
+    monkeypatch.setattr(Pressing, "begun", 0)
+    monkeypatch.setattr(Pressing, "ended", 0)
+    monkeypatch.setattr(Pressing, "times", 1)
+    return Pressing
 
 
 @pytest.fixture
@@ -115,12 +147,60 @@ def test_ctrl_c_before_anything_is_recorded_is_an_interruption(scenario: Path) -
         run(scenario, display)
 
 
-def pressing(times: int, function: Any) -> Any:
-    """The function, with Ctrl-C pressed so often while it begins."""
+def test_ctrl_c_under_virtual_time_waits_for_the_end_of_what_a_role_is_at(
+    scenario: Path, pressing_policy: type[Pressing]
+) -> None:
+    finished = run(scenario)
+
+    assert finished.interrupted
+    assert finished.skipped == ["second", "third"]
+    assert pressing_policy.begun == pressing_policy.ended == 10
+    first = load_summary(finished.folder.summary)["arms"]["first"]
+    assert first["verdict"] == "incomplete"
+    assert first["requests"]["attempts"] == 10
+    assert (first["checks"]["ledger"], first["checks"]["laws"]) == ("valid", "valid")
+
+
+def test_ctrl_c_after_the_last_event_leaves_the_arm_whole_and_the_others_out(
+    scenario: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RunOutcome, "save", pressing(1, RunOutcome.save, only_first=True))
+
+    finished = run(scenario, arms=("first", "third"))
+
+    assert finished.interrupted
+    assert finished.skipped == ["third"]
+    assert_only(finished, "first")
+
+
+def test_ctrl_c_before_the_first_event_is_an_interruption(
+    scenario: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(experiment, "build_plan", pressing(1, experiment.build_plan))
+
+    with pytest.raises(InterruptError, match="stopped before the run had begun"):
+        run(scenario)
+
+
+def test_a_second_ctrl_c_breaks_off_a_run_under_virtual_time(
+    scenario: Path, pressing_policy: type[Pressing], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pressing_policy, "times", 2)
+
+    with pytest.raises(InterruptError):
+        run(scenario)
+
+    assert (pressing_policy.begun, pressing_policy.ended) == (10, 9)
+
+
+def pressing(times: int, function: Any, *, only_first: bool = False) -> Any:
+    """The function, with Ctrl-C pressed so often while it begins: at each call, or at the first alone."""
+    calls = count()
 
     def pressed(*words: Any, **keys: Any) -> Any:
-        for _ in range(times):
-            os.kill(os.getpid(), signal.SIGINT)
+        if next(calls) == 0 or not only_first:
+            for _ in range(times):
+                os.kill(os.getpid(), signal.SIGINT)
         return function(*words, **keys)
 
     return pressed

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from testbed.links.counts import DROP_CAUSES
+from testbed.record.whole_file import write_whole
 from testbed.scenario.topology import Link
 
 
@@ -118,7 +119,7 @@ class RunOutcome:
         if self.ledger:
             lines = ",\n  ".join(json.dumps(vars(line)) for line in self.ledger)
             text = text.replace('"ledger": []', f'"ledger": [\n  {lines}\n ]', 1)
-        path.write_text(text)
+        write_whole(path, text)
 
 
 def load_outcome(path: Path) -> RunOutcome:

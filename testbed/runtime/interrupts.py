@@ -18,8 +18,8 @@ class Interrupts:
         most: presses that are counted and no more; each beyond raises KeyboardInterrupt.
     """
 
-    def __init__(self, count: int = 0, most: float = math.inf) -> None:
-        self.count = count
+    def __init__(self, most: float = math.inf) -> None:
+        self.count = 0
         self.most = most
 
     def take(self, number: int, frame: FrameType | None) -> None:
@@ -30,16 +30,26 @@ class Interrupts:
 
 
 @contextmanager
-def counted_interrupts(count: int = 0, most: float = math.inf) -> Iterator[Interrupts]:
-    """Count presses of Ctrl-C from `count` on instead of raising KeyboardInterrupt at each, unless there are more than `most`.
+def counted_interrupts(most: float = math.inf) -> Iterator[Interrupts]:
+    """Count presses of Ctrl-C instead of raising KeyboardInterrupt at each, unless there are more than `most`.
 
-    Threads other than the main one take no signals; there nothing is counted.
+    A block within another counts on, so that no press is lost between two blocks within a third; its `most` holds
+    until it is left. Threads other than the main one take no signals; there nothing is counted.
     """
-    interrupts = Interrupts(count, most)
     if threading.current_thread() is not threading.main_thread():
-        yield interrupts
+        yield Interrupts()
         return
-    previous = signal.signal(signal.SIGINT, interrupts.take)
+    previous = signal.getsignal(signal.SIGINT)
+    outer = getattr(previous, "__self__", None)
+    if isinstance(outer, Interrupts):
+        outers_most, outer.most = outer.most, most
+        try:
+            yield outer
+        finally:
+            outer.most = outers_most
+        return
+    interrupts = Interrupts(most)
+    signal.signal(signal.SIGINT, interrupts.take)
     try:
         yield interrupts
     finally:

@@ -19,6 +19,7 @@ import msgpack
 
 from testbed.errors import RunError
 from testbed.record.run_folder import ArmFolder
+from testbed.record.whole_file import write_whole
 from testbed.runtime.node import Orders
 from testbed.runtime.nursery import MAX_PACKET_BYTES
 from testbed.runtime.parenthood import ask_for_death, start_ticks
@@ -176,10 +177,8 @@ class Processes:
         if self._is_saved:
             return
         launcher = {"pid": os.getpid(), "start_ticks": start_ticks(os.getpid())}
-        path = self._folder.path / PROCESSES_FILE
-        fresh = path.with_suffix(".new")
-        fresh.write_text(json.dumps({"launcher": launcher, **self._beside, **self._known}, indent=1) + "\n")
-        fresh.replace(path)
+        words = {"launcher": launcher, **self._beside, **self._known}
+        write_whole(self._folder.path / PROCESSES_FILE, json.dumps(words, indent=1) + "\n")
         self._is_saved = True
         self._saved_at_s = time.monotonic()
 

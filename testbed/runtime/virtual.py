@@ -14,6 +14,7 @@ from operator import add
 from typing import Any
 
 from testbed.draw import stream
+from testbed.errors import InterruptError
 from testbed.links.counts import COUNTS
 from testbed.links.link import LinkModel
 from testbed.record.log import LogWriter
@@ -24,6 +25,7 @@ from testbed.roles.environment import Environment, Role
 from testbed.roles.messages import PATH_OF, Message, Setting
 from testbed.runtime.collector import collector_at_rest
 from testbed.runtime.ground_truth import GroundTruth
+from testbed.runtime.interrupts import Interrupts, counted_interrupts
 from testbed.runtime.progress import NodeProgress, Progress
 from testbed.runtime.stand_in import Dead, Paused
 from testbed.runtime.timeline import AtWork, Change, node_changes
@@ -213,28 +215,32 @@ class VirtualEngine:
         self._truth = GroundTruth(world.topology, roles, requests)
         self._world = world = replace(world, truth_of=self._truth)
         self._make_role, self._roles = make_role, roles
+        self._interrupts = Interrupts()
         for environment in self._environments.values():
             environment.role = roles[environment.name] = make_role(environment.name, world, environment)
 
     def run(self, on_progress: Callable[[Progress], None] | None = None) -> RunOutcome:
         """Run until all is done after the scenario's duration, or its drain has passed.
 
-        Ctrl-C ends the run early; what was recorded is kept.
+        Ctrl-C ends the run early, between two events, so that every role stops in a state that it has reached; what
+        was recorded is kept.
+
+        Raises:
+            InterruptError: it was pressed before the run began.
+            KeyboardInterrupt: it was pressed again before the logs were closed.
         """
-        interrupted = False
-        with collector_at_rest():
+        with collector_at_rest(), counted_interrupts(most=1) as self._interrupts:
+            if self._interrupts.count:
+                raise InterruptError("stopped before the run had begun")
             self._begin()
-            try:
-                self._pass_all(on_progress)
-            except KeyboardInterrupt:
-                interrupted = True
-            return self._end(interrupted)
+            self._pass_all(on_progress)
+            return self._end(interrupted=self._interrupts.count > 0)
 
     def _pass_all(self, on_progress: Callable[[Progress], None] | None) -> None:
         scenario = self._world.scenario
         self._pass_until(scenario.duration, on_progress)
         end_s = scenario.duration + scenario.drain
-        while not self._is_idle() and self.now_s < end_s:
+        while not (self._interrupts.count or self._is_idle()) and self.now_s < end_s:
             self._pass_until(min(self.now_s + IDLE_CHECK_S * self._scale, end_s), on_progress)
 
     def _begin(self) -> None:
@@ -249,10 +255,12 @@ class VirtualEngine:
             environment.role.start()
 
     def _pass_until(self, until_s: float, on_progress: Callable[[Progress], None] | None) -> None:
-        """Let everything up to and including this instant happen."""
-        heap = self.heap
+        """Let everything up to and including this instant happen, or what comes before Ctrl-C."""
+        heap, interrupts = self.heap, self._interrupts
         events = 0
         while heap and heap[0][0] <= until_s:
+            if interrupts.count:
+                return
             at_s, order, what, detail = heappop(heap)
             assert at_s >= self.now_s, f"time ran backwards: {at_s} s after {self.now_s} s"
             self.now_s = at_s
@@ -417,7 +425,7 @@ class VirtualEngine:
         }
         return Progress(self.now_s, nodes)
 
-    def _end(self, interrupted: bool) -> RunOutcome:
+    def _end(self, *, interrupted: bool) -> RunOutcome:
         drained = self._is_idle()
         for environment in self._environments.values():
             while heals := environment.at_work.heals(self.now_s):  # who goes on now may make others

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from testbed.errors import RunError, UsageError
+from testbed.record.whole_file import write_whole
 from testbed.verification.catalogue import entries
 from testbed.verification.finding import Finding
 from testbed.verification.table import COLUMNS, summary_line, words
@@ -84,7 +85,7 @@ class Page:
 
     def _write(self, *remarks: str) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._path.write_text(self._text(remarks))
+        write_whole(self._path, self._text(remarks))
 
     def _text(self, remarks: Sequence[str]) -> str:
         known = [*entries(), *entries(live=True)]

@@ -28,6 +28,7 @@ from testbed.theory.limit_cycle import greedy_cycle
 from testbed.theory.motion_statements import followed
 from testbed.theory.swing import long_run
 from testbed.verification.finding import Finding, Findings, within
+from testbed.verification.trial import refuse_interrupted
 
 TEXT = """
 name: real_herd
@@ -126,6 +127,7 @@ def _run(scenario: Scenario, engine: str) -> dict[str, Any]:
     with TemporaryDirectory(prefix="testbed-") as place:
         folder = ArmFolder(Path(place) / "arm")
         outcome = run_arm(folder, scenario, engine, _unseen)
+        refuse_interrupted(outcome)
         return summarize_arm(
             scenario, read_tables(folder.tables, numbered=True), outcome, outcome.log_problems
         )

@@ -28,7 +28,7 @@ from testbed.scenario.schema import Scenario
 from testbed.scenario.topology import build_topology
 from testbed.serving.service import clipped_normal_mean
 from testbed.traffic.plan import build_plan
-from testbed.verification.trial import scenario_of
+from testbed.verification.trial import refuse_interrupted, scenario_of
 
 DEADLINE_S = 5.0
 CORES = 6.0
@@ -174,7 +174,7 @@ def _run(scenario: Scenario) -> Measured:
     with tempfile.TemporaryDirectory(prefix="testbed-") as path:
         folder = ArmFolder(Path(path) / "trial")
         folder.make()
-        VirtualEngine(folder, world, header, make_role).run()
+        refuse_interrupted(VirtualEngine(folder, world, header, make_role).run())
     return _measured(kept, scenario)
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from testbed.analysis.records import Tables
+from testbed.errors import InterruptError
 from testbed.experiment import run_arm
 from testbed.record.outcome import RunOutcome
 from testbed.record.read import read_tables
@@ -30,11 +31,22 @@ class Trial(NamedTuple):
 
 
 def run_trial(scenario: Scenario) -> Trial:
-    """Run one scenario under virtual time."""
+    """Run one scenario under virtual time.
+
+    Raises:
+        InterruptError: the user stopped it.
+    """
     with tempfile.TemporaryDirectory(prefix="testbed-") as path:
         folder = ArmFolder(Path(path) / "trial")
         outcome = run_arm(folder, scenario, "virtual", _silent)
+        refuse_interrupted(outcome)
         return Trial(scenario, read_tables(folder.tables), outcome)
+
+
+def refuse_interrupted(outcome: RunOutcome) -> None:
+    """Raise InterruptError where the user stopped a run early: nothing can be found by what there is of it."""
+    if outcome.interrupted:
+        raise InterruptError("stopped by the user; of what was being worked out nothing is kept")
 
 
 def scenario_of(words: dict[str, Any]) -> Scenario:

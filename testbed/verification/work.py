@@ -9,6 +9,7 @@ from io import BytesIO
 from multiprocessing import get_context
 from typing import NamedTuple
 
+from testbed.errors import InterruptError
 from testbed.verification.catalogue import chosen, entries
 from testbed.verification.finding import Finding, Illustration
 
@@ -43,7 +44,8 @@ class Order(NamedTuple):
 def all_results(order: Order, workers: int = 1) -> Iterator[Result]:
     """The findings of each entry of the catalogue, then its figures if they are wanted.
 
-    An entry that raises gives a finding that is not met and says why, and its traceback goes to stderr.
+    An entry that raises gives a finding that is not met and says why, and its traceback goes to stderr; unless the user
+    stopped it.
 
     Args:
         order: what is wanted.
@@ -51,6 +53,7 @@ def all_results(order: Order, workers: int = 1) -> Iterator[Result]:
 
     Raises:
         UsageError: a target in `order.only` stands nowhere in the catalogue.
+        InterruptError: the user stopped a run.
     """
     places = chosen(order.only, order.live)
     if workers == 1:
@@ -63,13 +66,19 @@ def all_results(order: Order, workers: int = 1) -> Iterator[Result]:
         parts = {pool.submit(_gathered, order, place): place for place in places}
         for part in as_completed(parts):
             error = part.exception()
+            if isinstance(error, (InterruptError, KeyboardInterrupt)):
+                raise error
             yield from [_failure(order, parts[part], error)] if error else part.result()
     finally:
         pool.shutdown(cancel_futures=True)
 
 
 def results_of(order: Order, place: int) -> Iterator[Result]:
-    """The results of one entry, by its place in the catalogue."""
+    """The results of one entry, by its place in the catalogue.
+
+    Raises:
+        InterruptError: the user stopped a run.
+    """
     entry = entries(order.live)[place]
     try:
         for finding in entry.findings(order.quick):
@@ -78,6 +87,8 @@ def results_of(order: Order, place: int) -> Iterator[Result]:
         if order.drawn and entry.illustrations is not None:
             for illustration in entry.illustrations(order.quick):
                 yield _drawn(illustration)
+    except InterruptError:
+        raise
     except Exception as error:  # whatever it is, the other entries have nothing to do with it
         yield _failure(order, place, error)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from dataclasses import replace
 
 import pytest
@@ -22,7 +24,7 @@ class Impatient:
     """Presses Ctrl-C as soon as it is shown something."""
 
     def show(self, progress: Progress) -> None:
-        raise KeyboardInterrupt
+        os.kill(os.getpid(), signal.SIGINT)
 
 
 class Halted(VirtualEngine):

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from matplotlib.figure import Figure
 
-from testbed.errors import RunError, UsageError
-from testbed.verification import catalogue
+from testbed.errors import InterruptError, RunError, UsageError
+from testbed.record.outcome import RunOutcome
+from testbed.verification import catalogue, trial, work
 from testbed.verification.catalogue import Entry
 from testbed.verification.finding import Finding, Illustration, within
 from testbed.verification.page import Page
 from testbed.verification.table import all_met, as_json, summary_line
 from testbed.verification.work import Order, Result, all_results
+from tests.analysis.made_arms import made_scenario
 from tests.command import run
 
 
@@ -44,6 +47,36 @@ def two_entries(monkeypatch):
 
 def results(*only: str, drawn: bool = False) -> list[Result]:
     return list(all_results(Order(quick=True, only=only, drawn=drawn)))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_ctrl_c_ends_the_verification_and_makes_no_finding(monkeypatch, workers):
+    def stopped(quick):
+        yield made("V1", 2.0)
+        raise InterruptError("stopped by the user")
+
+    entries = (Entry(("V1",), stopped), Entry(("V2",), lambda quick: iter([made("V2", 2.0)])))
+    monkeypatch.setattr(catalogue, "CATALOGUE", entries)
+    if (
+        workers > 1
+    ):  # in this process: what they do is the same, and a fresh one would have the true catalogue
+        monkeypatch.setattr(work, "ProcessPoolExecutor", lambda number, **words: ThreadPoolExecutor(number))
+    found = []
+
+    with pytest.raises(InterruptError):
+        found.extend(all_results(Order(quick=True), workers))
+
+    assert not [each for each in found if "could not be worked out" in each]
+
+
+def test_a_run_that_the_user_stopped_is_no_trial(monkeypatch):
+    def stopped(*words):
+        return RunOutcome("virtual", "actual", 1.0, drained=False, interrupted=True)
+
+    monkeypatch.setattr(trial, "run_arm", stopped)
+
+    with pytest.raises(InterruptError):
+        trial.run_trial(made_scenario())
 
 
 def test_only_the_targets_that_are_asked_for_are_worked_out(two_entries):
