@@ -296,11 +296,16 @@ def _seconds(value_s: float) -> str:
 
 
 def _per_arm(arms: Sequence[DrawnArm], say: Any) -> str:
-    """One word where all arms agree, else one for each."""
-    words = [say(arm) for arm in arms]
-    if len(set(words)) == 1:
-        return f"{words[0]}{' in each arm' if len(words) > 1 else ''}"
-    return ", ".join(f"{arm.name} {word}" for arm, word in zip(arms, words, strict=True))
+    """A word and the arms of which it holds; the one that holds of most of many stands last."""
+    named: dict[str, list[str]] = {}
+    for arm in arms:
+        named.setdefault(say(arm), []).append(arm.name)
+    if len(named) == 1:
+        return f"{next(iter(named))}{' in each arm' if len(arms) > 1 else ''}"
+    most = max(named, key=lambda word: len(named[word]))
+    others = named.pop(most) if len(named[most]) > 2 else []
+    said = [f"{word} in {', '.join(names)}" for word, names in named.items()]
+    return "; ".join([*said, f"{most} in the others"] if others else said)
 
 
 def _requests(arm: DrawnArm) -> str:

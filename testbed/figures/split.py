@@ -28,6 +28,7 @@ LAYERS = {
 NEGLIGIBLE = (
     0.01  # of the longest bar: a layer that never takes more cannot be seen, and has no place in the legend
 )
+INSIDE_A_CELL = ("leaf_wait", "reply_travel")  # these hold its links
 BAR_IN = 0.34
 
 
@@ -44,24 +45,21 @@ class Bar(NamedTuple):
 def draw_split(arms: Sequence[DrawnArm]) -> Figure:
     """Mean sojourn of the completed requests, split into layers that add up to it."""
     bars = bars_of(arms)
-    said = (
-        "Mean over the completed requests of the counted time, from the planned arrival to the reply; leaf wait and "
-        "reply travel hold the links inside a cell, too."
-    )
-    figure = new_page("Where the time goes", caption(arms, said), 9.6, 1.5 + BAR_IN * max(2, len(bars)))
-    panel = figure.subplots()
     longest_s = max((sum(bar.split_s.values()) for bar in bars), default=0.0)
     seen = [
         name for name in LAYERS if any(bar.split_s.get(name, 0.0) > NEGLIGIBLE * longest_s for bar in bars)
     ]
     shown = seen or list(LAYERS)
+    width_in, height_in = 9.6, 1.5 + BAR_IN * max(2, len(bars))
+    figure = new_page("Where the time goes", caption(arms, _said(bars, shown)), width_in, height_in)
+    panel = figure.subplots()
     for place, bar in enumerate(bars):
         _draw_bar(panel, place, bar, longest_s)
     _name_bars(panel, bars)
     panel.set_xlim(0, longest_s * 1.12 or 1.0)
     panel.set_xlabel("mean sojourn (s)")
     panel.grid(visible=False, axis="y")
-    legend(figure, [Patch(facecolor=LAYERS[name], label=name.replace("_", " ")) for name in shown])
+    legend(figure, [Patch(facecolor=LAYERS[name], label=_words(name)) for name in shown])
     return figure
 
 
@@ -73,6 +71,22 @@ def bars_of(arms: Sequence[DrawnArm]) -> list[Bar]:
         for name, words in arm.summary["classes"].items()
         if None not in words.get("split_s", {"": None}).values()
     ]
+
+
+def _said(bars: Sequence[Bar], shown: Sequence[str]) -> str:
+    """What the bars are, with the layers that hold more than their name says, and those too thin to be seen."""
+    said = "Mean over the completed requests of the counted time, from the planned arrival to the reply"
+    holding = [_words(name) for name in INSIDE_A_CELL if name in shown]
+    if holding:
+        said += f"; in {' and '.join(holding)} the links inside a cell, too"
+    thin = [
+        _words(name) for name in LAYERS if name not in shown and any(bar.split_s.get(name) for bar in bars)
+    ]
+    return f"{said}." + (f" Too thin to be seen: {', '.join(thin)}." if thin else "")
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
 
 
 def _draw_bar(panel: Axes, place: int, bar: Bar, longest_s: float) -> None:

@@ -10,7 +10,7 @@ from testbed.figures.colours import CELL_COLOURS, VERDICT_COLOURS, arm_styles, c
 from testbed.figures.decisions import draw_decisions
 from testbed.figures.drawing import DrawnArm, draw_all
 from testbed.figures.in_flight import draw_in_flight
-from testbed.figures.page import MOST_COLUMNS, columns_for, faults_of
+from testbed.figures.page import MOST_COLUMNS, caption, columns_for, faults_of
 from testbed.figures.shares import draw_shares
 from testbed.figures.split import LAYERS, bars_of, draw_split
 from testbed.record.outcome import RunOutcome
@@ -73,6 +73,29 @@ def test_every_figure_says_which_run_it_shows(arms):
         assert f"{arms[0].summary['requests']['completed']:,} of" in words
         assert "verdict: valid in each arm" in words
         assert "Fault: cell eu: speed 0.4 at 12 s for 4 s." in words
+
+
+def test_a_caption_names_the_arms_that_are_unlike_most(arms):
+    def named(name, completed, verdict):
+        requests = {**arms[0].summary["requests"], "completed": completed, "planned": 1200}
+        return replace(
+            arms[0], name=name, summary={**arms[0].summary, "requests": requests, "verdict": verdict}
+        )
+
+    said = caption(
+        [
+            named("a", 1200, "valid"),
+            named("b", 1100, "suspect"),
+            named("c", 1200, "valid"),
+            named("d", 1200, "suspect"),
+        ],
+        "Shown.",
+    )
+
+    assert (
+        "requests completed of planned: 1,100 of 1,200 in b; 1,200 of 1,200 in the others;"
+        " verdict: valid in a, c; suspect in b, d."
+    ) in said
 
 
 def test_arms_share_their_axes(arms):
@@ -153,6 +176,16 @@ def test_ages_are_split_into_travel_and_waiting(arms):
         ages = mean_ages(arm)
         assert ages.transit_s == pytest.approx(0.5, abs=0.01)
         assert ages.waiting_s == pytest.approx(0.05, abs=0.02)
+
+
+def test_layers_too_thin_to_be_seen_are_named_in_the_caption(arms):
+    figure = draw_split(arms)
+    named = [text.get_text() for text in figure.legends[0].get_texts()]
+    thin = words_on(figure).partition("Too thin to be seen: ")[2].partition(".")[0].split(", ")
+
+    took = {name.replace("_", " ") for bar in bars_of(arms) for name, mean_s in bar.split_s.items() if mean_s}
+    assert set(thin) | set(named) == took
+    assert not set(thin) & set(named)
 
 
 def test_bars_of_time_add_up_to_the_mean_sojourn_of_their_arm(arms):
