@@ -1,10 +1,21 @@
-"""Tests that stand in for a class of the testbed run with its sources, those that compare both with both."""
+"""What holds for every test: which form of the modules it needs, and which examples of its properties are tried."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 import testbed
+
+# How long an example takes is the host's to say. The same examples are tried in every run, so that a change is judged by
+# what it changes; `pytest --hypothesis-profile=seek` tries new ones. What a test asks for itself goes before both.
+settings.register_profile(
+    "seek", derandomize=False, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile(
+    "same", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("same")
 
 
 def pytest_runtest_setup(item):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-import signal
+import select
+import subprocess
 import sys
-import time
+from pathlib import Path
 
 import psutil
 import pytest
@@ -17,6 +18,7 @@ from testbed.benchmark.verdict_trials import Trial, trial_data, trial_figures, t
 from testbed.runtime.progress import Progress
 from tests.benchmark.made_run import made_run
 
+CHECKOUT = Path(__file__).parents[2]
 QUIET = Trial(0, "valid", (), 0.0003, 0.2, 0.05, 0.0, 0, 1.2)
 BESIDE = Trial(4, "invalid", ("release lateness", "pressure"), 0.004, 0.95, 1.2, 0.0, 0, 1.3)
 ALARM = QUIET._replace(verdict="invalid", named=("generator slip",))
@@ -129,26 +131,28 @@ def test_hogs_compute_until_the_block_is_left_however_it_is_left() -> None:
     assert not any(psutil.pid_exists(pid) for pid in seen)
 
 
-def test_hogs_die_with_a_parent_that_is_killed() -> None:
-    read, write = os.pipe()
-    parent = os.fork()
-    if parent == 0:
-        try:
-            with hogs(1) as pids:
-                os.write(write, f"{pids[0]}\n".encode())
-                signal.pause()
-        finally:
-            os._exit(1)
-    hog = int(os.read(read, 32))
-    os.close(read)
-    os.close(write)
-    os.kill(parent, signal.SIGKILL)
-    os.waitpid(parent, 0)
-    until_s = time.monotonic() + 30.0
-    while psutil.pid_exists(hog) and time.monotonic() < until_s:
-        time.sleep(0.01)
+PARENT = """
+import signal
+from testbed.benchmark.hogs import hogs
 
-    assert not psutil.pid_exists(hog)
+with hogs(1) as pids:
+    print(pids[0], flush=True)
+    signal.pause()
+"""
+
+
+def test_hogs_die_with_a_parent_that_is_killed() -> None:
+    words = [sys.executable, "-c", PARENT]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=CHECKOUT) as parent:
+        assert parent.stdout is not None
+        hog = os.pidfd_open(int(parent.stdout.readline()))
+        parent.kill()
+        parent.wait()
+    try:
+        ended, _, _ = select.select([hog], [], [], 30.0)  # readable once it has ended
+        assert ended == [hog]
+    finally:
+        os.close(hog)
 
 
 def looks(name: str, resident: list[float], unique: list[float], descriptors: list[int]) -> list[Look]:
