@@ -3,6 +3,11 @@
 Each choice hangs on reports, which hang on earlier choices, so two runs need not choose alike request by request; how
 long requests take and how far the cells swing has to agree all the same. Under virtual time, mean-keeping jitter of
 15 ms on every link between roots and cells moves none of these figures by more than 15 %, at any of the seeds tried.
+
+A process that stands still for longer than its links leave it time adds a swing that no scenario asks for; with `actual`
+dating lesser lateness adds up too. (Held up for 150 ms, one process moved the amplitude by up to 28 %, and no median by more
+than 2 %; for 40 ms, nothing by more than 4 %.) So a live run whose own records show that is repeated. Where they show it each
+time the figures are not compared, but for the median under `due`.
 """
 
 from __future__ import annotations
@@ -63,6 +68,8 @@ links:
 LOOPS = {"greedy": ("g1", "g2"), "flow": ("f1", "f2")}
 LOOP_DELAY_S = 0.18
 WITHIN = 0.25  # style's row `agreement`
+MOST_TRIES = 3
+STANDSTILL = ("stall", "timer lag")  # checks of the verdict
 
 
 class Loop(NamedTuple):
@@ -79,6 +86,27 @@ class Found(NamedTuple):
 
     loops: dict[str, Loop]
     summary: dict[str, Any]
+
+    @property
+    def disturbed_by(self) -> str:
+        """What its own records have of the host that matters at its dating; empty: nothing. Slow spells alone do not."""
+        checks = self.summary["checks"]
+        stood_still = [f"{check} is {checks[check]}" for check in STANDSTILL if checks[check] != "valid"]
+        if not stood_still and self.summary["dating"] == "actual" and self.summary["verdict"] == "invalid":
+            return str(self.summary["verdict_reasons"][0])
+        return ", ".join(stood_still)
+
+
+class Both(NamedTuple):
+    """The runs under both engines; of the live ones the last is the one that tells."""
+
+    virtual: Found
+    lives: list[Found]
+
+    @property
+    def live(self) -> Found:
+        """The last one."""
+        return self.lives[-1]
 
 
 def run(scenario: Scenario, engine: str, folder: ArmFolder) -> Found:
@@ -98,51 +126,55 @@ def loop(scenario: Scenario, tables: Tables, summary: dict[str, Any], name: str)
 
 
 @pytest.fixture(scope="module", params=["due", "actual"])
-def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Found]:
-    """Engine -> what came of the run."""
+def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Both:
+    """A live run is repeated where the host disturbed it."""
     scenario = scenario_from_text(TEXT.format(dating=request.param)).arms["main"]
     folder = tmp_path_factory.mktemp(request.param)
-    return {engine: run(scenario, engine, ArmFolder(folder / engine)) for engine in ("virtual", "live")}
+    lives: list[Found] = []
+    while not lives or (lives[-1].disturbed_by and len(lives) < MOST_TRIES):
+        lives.append(run(scenario, "live", ArmFolder(folder / f"live-{len(lives)}")))
+    return Both(run(scenario, "virtual", ArmFolder(folder / "virtual")), lives)
 
 
-def asked(found: dict[str, Found]) -> dict[str, Found]:
-    """The runs, where the host let the live one mean anything: with `actual` dating its lateness adds up."""
-    live = found["live"].summary
-    if live["dating"] == "actual" and live["verdict"] == "invalid":
-        pytest.skip(f"the host is too busy: {live['verdict_reasons'][0]}")
-    return found
+def skip_if_disturbed(live: Found) -> None:
+    """Where the host showed in every try."""
+    if live.disturbed_by:
+        pytest.skip(f"the host is too busy, {MOST_TRIES} times: {live.disturbed_by}")
 
 
-def test_a_busy_host_breaks_no_law_and_loses_no_request(found: dict[str, Found]) -> None:
+def test_a_busy_host_breaks_no_law_and_loses_no_request(found: Both) -> None:
     """Whatever the verdict says of its lateness."""
-    live, virtual = found["live"].summary, found["virtual"].summary
+    planned = found.virtual.summary["requests"]["planned"]
 
-    assert live["laws"]["broken"] == 0
-    assert (live["checks"]["laws"], live["checks"]["ledger"]) == ("valid", "valid")
-    assert live["verdict"] != "incomplete"
-    assert live["requests"]["planned"] == live["requests"]["completed"] == virtual["requests"]["planned"]
+    for live in (each.summary for each in found.lives):
+        assert live["laws"]["broken"] == 0
+        assert (live["checks"]["laws"], live["checks"]["ledger"]) == ("valid", "valid")
+        assert live["verdict"] != "incomplete"
+        assert live["requests"]["planned"] == live["requests"]["completed"] == planned
 
 
-def test_the_window_suffices(found: dict[str, Found]) -> None:
+def test_the_window_suffices(found: Both) -> None:
     """It holds at least five swings of the herd, which are more than noise; measures.md, section 3."""
-    period_s = found["virtual"].loops["greedy"].period_s
+    period_s = found.virtual.loops["greedy"].period_s
 
     assert math.isfinite(period_s)
     assert (4.5 - 0.5) / period_s > LEAST_PERIODS
 
 
 @pytest.mark.parametrize("name", list(LOOPS))
-def test_both_engines_agree_on_sojourns_and_amplitude_of_closed_loops(
-    found: dict[str, Found], name: str
-) -> None:
-    live, virtual = (asked(found)[engine].loops[name] for engine in ("live", "virtual"))
+def test_both_engines_agree_on_sojourns_and_amplitude_of_closed_loops(found: Both, name: str) -> None:
+    live, virtual = found.live.loops[name], found.virtual.loops[name]
 
+    if found.live.summary["dating"] == "due":
+        assert live.sojourn_s_p50 == pytest.approx(virtual.sojourn_s_p50, rel=WITHIN)
+    skip_if_disturbed(found.live)
     assert live[:3] == pytest.approx(virtual[:3], rel=WITHIN)
 
 
-def test_the_herd_is_one_under_both_engines(found: dict[str, Found]) -> None:
+def test_the_herd_is_one_under_both_engines(found: Both) -> None:
     """Greedy roots swing at least twice as far as those that move shares, and their slow requests are slower."""
-    for each in asked(found).values():
+    skip_if_disturbed(found.live)
+    for each in (found.virtual, found.live):
         greedy, flow = each.loops["greedy"], each.loops["flow"]
         assert greedy.amplitude > 2.0 * flow.amplitude
         assert greedy.sojourn_s_p90 > flow.sojourn_s_p90

@@ -52,6 +52,8 @@ STILL_OPEN_S = (
     5.0  # who was planned longer before the end has been answered or given up, at the timeout of 0.5 s
 )
 PACE_S = 0.1  # between two commands: some are to be at work together, and the dead to come back
+SHOWN_S = 20.0  # until the status shows what was ordered: far above what a birth takes, also on a busy host
+LONG_S = 120.0  # of a run that is stopped when all is ordered
 Say = Callable[..., list[str]]
 
 
@@ -60,12 +62,13 @@ def run_with(
     commands: Callable[[Say, ArmFolder], None],
     duration_s: float,
     took_s: list[float] | None = None,
+    stops: bool = False,
     **changes: Any,
 ) -> VirtualRun:
     """A run of eight processes, unless changed, in which a thread orders things as soon as it has begun.
 
-    How long each answer takes is added to `took_s`; where that is given the run is stopped when all is ordered, as by
-    Ctrl-C: how long so many answers take is the host's to say.
+    How long each answer takes is added to `took_s`. With `stops` the run is stopped when all is ordered, as by Ctrl-C: how
+    long answers and births take is the host's to say.
     """
     folder = ArmFolder(path / "main")
     given = {**words(duration=f"{duration_s} s", drain="3 s"), **changes}
@@ -89,7 +92,7 @@ def run_with(
             commands(say, folder)
         except BaseException as error:
             failures.append(error)
-        if took_s is not None and (folder.path / NOTE).exists():
+        if stops and (folder.path / NOTE).exists():
             os.kill(os.getpid(), signal.SIGINT)  # which the launcher takes, as long as there is a run
 
     class Begun:
@@ -113,6 +116,14 @@ def run_with(
     )
 
 
+def await_status(say: Say, is_shown: Callable[[str], bool]) -> None:
+    """Ask how the run fares until it shows something."""
+    until_s = time.monotonic() + SHOWN_S
+    while not is_shown("\n".join(said := say("status"))):
+        assert time.monotonic() < until_s, said
+        time.sleep(0.1)
+
+
 def test_what_is_ordered_takes_hold_and_is_in_the_records(tmp_path: Path) -> None:
     """Late news, a server killed and restarted, another stopped and woken, a wrong word that changes nothing."""
     wait = threading.Event().wait
@@ -128,16 +139,16 @@ def test_what_is_ordered_takes_hold_and_is_in_the_records(tmp_path: Path) -> Non
             say("kill", server="a/server-9")
         say("kill", server="a/server-1")
         say("pause", server="b/server-1", lasts="300 ms")
-        wait(0.5)
-        assert any("dead: a/server-1" in line for line in say("status"))
+        await_status(say, lambda shown: "dead: a/server-1" in shown)
+        wait(0.3)  # which it is sent requests in
         say("restart", server="a/server-1")
         say("speed", "0.5", server="b/server-2", lasts="300 ms")
-        wait(0.6)
+        await_status(say, lambda shown: "dead" not in shown)
         say("heal", "0")
         assert say("heal", "0") == ["nothing to heal"]
-        assert not any("dead" in line for line in say("status"))
+        wait(1.5)  # the last of the late news comes, and requests to the server that is back
 
-    run = run_with(tmp_path, commands, 4.0)
+    run = run_with(tmp_path, commands, LONG_S, stops=True)
 
     assert run.outcome.deaths == ()
     assert run.outcome.log_problems == ()
@@ -211,7 +222,8 @@ def twenty(tmp_path_factory: pytest.TempPathFactory) -> TwentyProcesses:
         wait(0.5)
 
     path = tmp_path_factory.mktemp("twenty")
-    run = run_with(path, commands, 30.0 + 2.0 * COMMANDS, took_s, cells=cells, roots=roots, classes=classes)
+    changes = {"cells": cells, "roots": roots, "classes": classes}
+    run = run_with(path, commands, 30.0 + 2.0 * COMMANDS, took_s, stops=True, **changes)
     return TwentyProcesses(run, reached[0], tuple(shell), tuple(kinds), tuple(took_s))
 
 
@@ -330,22 +342,16 @@ def one_of(kind: str, rng: random.Random) -> str:
 
 def test_of_a_cell_that_was_killed_each_process_comes_back_by_itself(tmp_path: Path) -> None:
     """One server alone, later the rest of the cell, of which the living server is killed and restarted."""
-    wait = threading.Event().wait
 
     def commands(say: Say, folder: ArmFolder) -> None:
         assert len(say("kill", cell="a")) == 3
-        wait(0.5)
+        await_status(say, lambda shown: "dead: a/leaf-1, a/server-1, a/server-2" in shown)
         say("restart", server="a/server-1")
-        wait(0.7)
-        assert any("dead: a/leaf-1, a/server-2" in line for line in say("status"))
+        await_status(say, lambda shown: "dead: a/leaf-1, a/server-2" in shown)
         assert len(say("restart", cell="a")) == 3
-        for _ in range(30):  # three are forked, greet each other and begin
-            if not any("dead" in line for line in say("status")):
-                return
-            wait(0.1)
-        raise AssertionError(say("status"))
+        await_status(say, lambda shown: "dead" not in shown)
 
-    run = run_with(tmp_path, commands, 6.0)
+    run = run_with(tmp_path, commands, LONG_S, stops=True)
 
     assert run.outcome.deaths == ()
     assert run.outcome.log_problems == ()
@@ -418,7 +424,8 @@ def test_a_spike_by_hand_adds_requests_from_the_order_on(tmp_path: Path) -> None
         wait(0.3)
         say("kill", root="west", lasts="300 ms")
 
-    run = run_with(tmp_path, commands, 4.0)
+    # all that is added at once is served long before its clients have gone
+    run = run_with(tmp_path, commands, 4.0, classes={"c": {"timeout": "3 s"}})
 
     assert run.outcome.deaths == ()
     assert run.outcome.log_problems == ()

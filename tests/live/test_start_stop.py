@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.live, pytest.mark.untimed]
 
 GONE_WITHIN_S = 3.0
 LONG_S = 300.0  # of a run that the test ends
-LAUNCHES = 6  # at once, of five processes each
+LAUNCHES = 4  # at once, of five processes each
 
 
 def noted(path: Path) -> dict[str, Any]:
