@@ -7,6 +7,7 @@ import math
 import pytest
 
 from testbed.routing.step_rule import Loop, derive_step, utilisation
+from testbed.scenario.policy_words import Cost
 from testbed.serving.delayed_loop import critical_gain, fixed_work
 from testbed.serving.rate_curve import RateCurve
 
@@ -86,10 +87,10 @@ def test_classes_share_the_gain_by_what_they_do_to_the_cells() -> None:
 @pytest.mark.parametrize(
     ("cost", "slope"), [("latency", 0.02), ("in_flight", 1.0), ("in_flight_per_capacity", 0.02)]
 )
-def test_the_step_follows_the_slope_of_the_cost(cost: str, slope: float) -> None:
+def test_the_step_follows_the_slope_of_the_cost(cost: Cost, slope: float) -> None:
     sigma = 2 * 0.02 / 0.3
 
-    ratio = derive_step(loops(), 70.0, cost).step / derive_step(loops(), 70.0, "marginal").step  # type: ignore[arg-type]
+    ratio = derive_step(loops(), 70.0, cost).step / derive_step(loops(), 70.0, "marginal").step
 
     assert ratio == pytest.approx(sigma / slope)
     assert math.isfinite(ratio)

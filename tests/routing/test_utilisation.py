@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -18,9 +19,9 @@ from tests.routing.beliefs import report, request, view_of
 RNG = random.Random(1)
 
 
-def policy_of(view: View, node: str = "us/leaf-1", **words: str) -> WeightedUtilisation:
+def policy_of(view: View, node: str = "us/leaf-1", **words: Any) -> WeightedUtilisation:
     policy = build_policy(
-        WeightedUtilisationPolicy(kind="weighted_utilisation", **words),  # type: ignore[arg-type]
+        WeightedUtilisationPolicy(kind="weighted_utilisation", **words),
         view, seed=1, node=node, report_every_s=1.0, output_mean=1.0,
     )  # fmt: skip
     assert isinstance(policy, WeightedUtilisation)
